@@ -1,0 +1,10 @@
+//! Latency profiles: l(b), how long a device takes for a batch of b.
+//!
+//! One latency model serves the whole of Downbeat: the scheduler predicts with it, the simulator executes by it, the
+//! planner counts throughput with it.
+
+mod latency;
+mod span;
+
+pub use latency::{Beyond, LARGEST_BATCH, LatencyProfile, ProfileError};
+pub use span::Span;
