@@ -1,5 +1,9 @@
 //! A cluster in virtual time around Downbeat's scheduler and its rivals.
 
 mod policy;
+mod report;
 
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
+pub use report::{
+    Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
+};
