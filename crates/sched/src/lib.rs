@@ -1,11 +1,63 @@
 //! Downbeat's scheduler: a pure state machine, `(state, now, event) -> actions`.
+//!
+//! It decides, centrally, which requests form a batch, when the batch starts and on which device, by deadlines. Inside,
+//! it is split as Symphony's is: each [model](model) keeps its queue and offers the batch it would run next, a
+//! [`Candidate`]; one [matchmaker] decides from the candidates alone which model gets which device.
+//!
+//! A candidate of size b whose earliest deadline is d is best sent in the window from `frontrun` = d - l(b+1) to `latest`
+//! = d - l(b): before it, one more request could still join for free; after it, the head misses. So batches are as large
+//! as deadlines allow, and a device is left idle on purpose while no window is open. When a window opens is the choice
+//! of a [`Policy`].
+//!
+//! ```
+//! use downbeat_sched::*;
+//!
+//! let mut scheduler = Scheduler::new(Deferred::<WindowDrop, SmallestId>::new(), Delays::default());
+//! let mut out = Actions::new();
+//! let profile = LatencyProfile::linear(1.0, 5.0, 32).unwrap();
+//! let spec = ModelSpec::new([(ClassId(0), profile)]);
+//! scheduler.handle(Time::ZERO, Event::ModelAdded { model: ModelId(0), spec }, &mut out);
+//! scheduler.handle(Time::ZERO, Event::GpuJoined { gpu: GpuId(0), class: ClassId(0) }, &mut out);
+//!
+//! // A request due in 12 ms: a second one could join it until 12 - l(2) = 5 ms, so the scheduler waits for that.
+//! let request = Request {
+//!     id: RequestId(0),
+//!     model: ModelId(0),
+//!     deadline: Time::ZERO + Span::from_millis(12),
+//!     priority: Priority::default(),
+//! };
+//! scheduler.handle(Time::ZERO, Event::Arrived(request), &mut out);
+//! let five_ms = Time::ZERO + Span::from_millis(5);
+//! assert_eq!(out.list(), [Action::ArmTimer { at: five_ms }]);
+//!
+//! out.clear();
+//! scheduler.handle(five_ms, Event::Timer, &mut out);
+//! let Action::Start(start) = &out.list()[0] else { panic!() };
+//! assert_eq!(out.requests(start), [RequestId(0)]);
+//! assert_eq!(start.finish_at, Time::ZERO + Span::from_millis(11));
+//! ```
 
+mod candidate;
 mod event;
+mod fleet;
+mod heap;
+mod lane;
+mod matchmaker;
+mod model;
+mod policy;
+mod queue;
+mod rate;
+mod scheduler;
 mod time;
 
+pub use candidate::Candidate;
 pub use downbeat_profile::{LatencyProfile, Span};
 pub use event::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, ModelSpec, Outcome, Priority, Release,
     Request, RequestId, Start,
 };
+pub use policy::{
+    Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Policy, SmallestId, TimeoutDrop, WindowDrop,
+};
+pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
 pub use time::Time;

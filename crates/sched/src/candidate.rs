@@ -1,0 +1,85 @@
+//! Candidates: the batch a model would run next on a class of devices, as the matchmaker sees it.
+
+use downbeat_profile::{LatencyProfile, Span};
+
+use crate::{ClassId, Delays, Priority, Time};
+
+/// The batch that a model would run next on one class of devices, and the window in which to send it.
+///
+/// All that the matchmaker knows of a model. Times are instants of *sending*: what passes until the device can start
+/// is already taken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The class of devices.
+    pub class: ClassId,
+    /// Requests in the batch.
+    pub size: u32,
+    /// Before this instant one more arrival could still join for free, so waiting costs nothing.
+    pub frontrun: Time,
+    /// After this instant the batch can no longer finish in time.
+    pub latest: Time,
+    /// l(size): how long the batch keeps a device.
+    pub latency: Span,
+    /// The highest priority among its requests.
+    pub priority: Priority,
+}
+
+impl Candidate {
+    /// The candidate of `size` requests, the earliest due at `deadline`.
+    pub(crate) fn new(
+        class: ClassId,
+        profile: &LatencyProfile,
+        delays: &Delays,
+        size: u32,
+        deadline: Time,
+        priority: Priority,
+    ) -> Candidate {
+        let latency = profile.latency(size);
+        // A batch that cannot grow has nothing to wait for.
+        let frontrun = if size >= profile.max_batch() {
+            Time::ZERO
+        } else {
+            deadline - profile.latency(size + 1) - delays.lead(size + 1)
+        };
+        let latest = deadline - latency - delays.lead(size);
+        Candidate { class, size, frontrun, latest, latency, priority }
+    }
+
+    /// Whether the batch is as large as the model allows.
+    pub(crate) fn is_full(&self) -> bool {
+        self.frontrun == Time::ZERO
+    }
+}
+
+/// When a batch of any size would finish on a device, if it were sent now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finish<'a> {
+    pub(crate) profile: &'a LatencyProfile,
+    pub(crate) delays: &'a Delays,
+    pub(crate) now: Time,
+    /// When the device is done with what it was sent before; the past where it is idle or not yet known.
+    pub(crate) free_at: Time,
+}
+
+impl Finish<'_> {
+    /// When a batch of `size` would start.
+    pub(crate) fn start(&self, size: u32) -> Time {
+        (self.now + self.delays.lead(size)).max(self.free_at)
+    }
+
+    /// When a batch of `size` would finish. Sizes past the largest batch take as long as the largest.
+    pub(crate) fn at(&self, size: u32) -> Time {
+        let size = size.min(self.profile.max_batch());
+        self.start(size) + self.profile.latency(size)
+    }
+
+    /// The largest batch that finishes by `deadline`; 0 where none does.
+    pub(crate) fn largest_by(&self, deadline: Time) -> u32 {
+        let budget = deadline.since(self.now + self.delays.control);
+        let sent_now = self.profile.largest_within(budget, self.delays.data);
+        if self.free_at <= self.now {
+            return sent_now;
+        }
+        sent_now.min(self.profile.largest_within(deadline.since(self.free_at), Span::ZERO))
+    }
+}

@@ -1,0 +1,94 @@
+//! What each device was sent and has not finished.
+
+use std::collections::VecDeque;
+
+use downbeat_profile::Span;
+
+use crate::{BatchId, ClassId, GpuId, Request, Time};
+
+/// The devices, with the batches each was sent and has not finished.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fleet {
+    gpus: Vec<Option<Device>>,
+    /// Emptied request lists, kept to be filled again.
+    spare: Vec<Vec<Request>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    pub(crate) class: ClassId,
+    /// It takes no more batches, and goes when it has finished what it has.
+    pub(crate) leaving: bool,
+    /// In the order in which they run; at most two.
+    outstanding: VecDeque<Outstanding>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) batch: BatchId,
+    pub(crate) latency: Span,
+    pub(crate) requests: Vec<Request>,
+}
+
+impl Fleet {
+    pub(crate) fn get(&self, gpu: GpuId) -> Option<&Device> {
+        self.gpus.get(gpu.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, gpu: GpuId) -> Option<&mut Device> {
+        self.gpus.get_mut(gpu.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn add(&mut self, gpu: GpuId, class: ClassId) {
+        let index = gpu.0 as usize;
+        if self.gpus.len() <= index {
+            self.gpus.resize(index + 1, None);
+        }
+        self.gpus[index] = Some(Device { class, leaving: false, outstanding: VecDeque::new() });
+    }
+
+    pub(crate) fn remove(&mut self, gpu: GpuId) -> Option<Device> {
+        self.gpus.get_mut(gpu.0 as usize)?.take()
+    }
+
+    /// An empty list for the requests of a batch.
+    pub(crate) fn blank_list(&mut self) -> Vec<Request> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes back a list that is no longer needed.
+    pub(crate) fn recycle(&mut self, mut requests: Vec<Request>) {
+        requests.clear();
+        self.spare.push(requests);
+    }
+}
+
+impl Device {
+    pub(crate) fn send(&mut self, batch: Outstanding) {
+        self.outstanding.push_back(batch);
+    }
+
+    /// Strikes off a batch. `None` where the device was not sent it, or it is not the next to finish: word of a batch
+    /// from before the device failed and came back.
+    pub(crate) fn finish(&mut self, batch: BatchId) -> Option<Outstanding> {
+        if self.outstanding.front()?.batch == batch { self.outstanding.pop_front() } else { None }
+    }
+
+    /// Whether one more batch may be sent while the device is busy. Only one: what is sent can no longer be improved.
+    pub(crate) fn takes_more(&self) -> bool {
+        !self.leaving && self.outstanding.len() < 2
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outstanding.is_empty()
+    }
+
+    /// When the device will be done if what comes next on it starts at `now`.
+    pub(crate) fn free_at(&self, now: Time) -> Time {
+        self.outstanding.iter().fold(now, |at, batch| at + batch.latency)
+    }
+
+    pub(crate) fn into_outstanding(self) -> impl Iterator<Item = Outstanding> {
+        self.outstanding.into_iter()
+    }
+}

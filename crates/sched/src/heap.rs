@@ -1,0 +1,132 @@
+//! A priority queue whose entries can be moved and taken out by index.
+
+/// A binary min-heap over small dense indices (models, GPUs), each present at most once.
+///
+/// Changing or removing the key of any index costs O(log n): windows move with every arrival, so the matchmaker needs
+/// more than push and pop. Equal keys come out in the order of their indices, which keeps replays identical.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyedHeap<K> {
+    heap: Vec<(K, u32)>,
+    /// Where each index stands in `heap`; `ABSENT` where it does not.
+    position: Vec<u32>,
+}
+
+const ABSENT: u32 = u32::MAX;
+
+impl<K> Default for KeyedHeap<K> {
+    fn default() -> Self {
+        KeyedHeap { heap: Vec::new(), position: Vec::new() }
+    }
+}
+
+impl<K: Ord + Copy> KeyedHeap<K> {
+    /// The smallest key and its index.
+    pub(crate) fn peek(&self) -> Option<(K, u32)> {
+        self.heap.first().copied()
+    }
+
+    /// Whether `index` is present.
+    pub(crate) fn contains(&self, index: u32) -> bool {
+        self.position.get(index as usize).is_some_and(|&at| at != ABSENT)
+    }
+
+    /// Gives `index` this key, whether it was present or not.
+    pub(crate) fn set(&mut self, index: u32, key: K) {
+        if self.position.len() <= index as usize {
+            self.position.resize(index as usize + 1, ABSENT);
+        }
+        let at = self.position[index as usize] as usize;
+        if at == ABSENT as usize {
+            self.heap.push((key, index));
+            self.rise(self.heap.len() - 1);
+        } else {
+            let earlier = key < self.heap[at].0;
+            self.heap[at].0 = key;
+            if earlier { self.rise(at) } else { self.sink(at) }
+        }
+    }
+
+    /// Takes `index` out; `false` where it was not present.
+    pub(crate) fn remove(&mut self, index: u32) -> bool {
+        if !self.contains(index) {
+            return false;
+        }
+        let at = self.position[index as usize] as usize;
+        self.position[index as usize] = ABSENT;
+        self.heap.swap_remove(at);
+        if at < self.heap.len() {
+            self.position[self.heap[at].1 as usize] = at as u32;
+            self.rise(at);
+            self.sink(self.position[self.heap[at].1 as usize] as usize);
+        }
+        true
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        let entry = self.heap[at];
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.place(at, self.heap[parent]);
+            at = parent;
+        }
+        self.place(at, entry);
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        let entry = self.heap[at];
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= self.heap.len() {
+                break;
+            }
+            if child + 1 < self.heap.len() && self.heap[child + 1] < self.heap[child] {
+                child += 1;
+            }
+            if entry <= self.heap[child] {
+                break;
+            }
+            self.place(at, self.heap[child]);
+            at = child;
+        }
+        self.place(at, entry);
+    }
+
+    fn place(&mut self, at: usize, entry: (K, u32)) {
+        self.heap[at] = entry;
+        self.position[entry.1 as usize] = at as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::KeyedHeap;
+
+    proptest! {
+        #[test]
+        fn a_keyed_heap_always_shows_the_smallest_key_like_a_sorted_map(
+            steps in prop::collection::vec((0u32..20, prop::option::of(0u8..50)), 0..400)
+        ) {
+            let mut heap = KeyedHeap::default();
+            let mut model = BTreeMap::new();
+            for (index, key) in steps {
+                match key {
+                    Some(key) => {
+                        heap.set(index, key);
+                        model.insert(index, key);
+                    }
+                    None => prop_assert_eq!(heap.remove(index), model.remove(&index).is_some()),
+                }
+                let smallest = model.iter().map(|(&index, &key)| (key, index)).min();
+                prop_assert_eq!(heap.peek(), smallest);
+                prop_assert_eq!(heap.contains(index), model.contains_key(&index));
+            }
+        }
+    }
+}

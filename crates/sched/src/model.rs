@@ -1,0 +1,224 @@
+//! One model: its queues, and the candidates it offers to the matchmaker.
+
+use std::marker::PhantomData;
+
+use downbeat_profile::{LatencyProfile, Span};
+
+use crate::candidate::{Candidate, Finish};
+use crate::lane::Lane;
+use crate::policy::DropRule;
+use crate::queue::Ticket;
+use crate::rate::ArrivalRate;
+use crate::{ClassId, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
+
+/// The waiting requests of one model, and the rule by which its next batch is formed.
+///
+/// Knows nothing of devices or of other models; the matchmaker knows nothing of requests. The two talk in
+/// [`Candidate`]s and grants, so that they can live on different threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Model<D> {
+    /// The slowest class first, so that fast devices stay free for what needs them.
+    deployments: Vec<Deployment>,
+    /// The highest priority first; hardly ever more than one.
+    lanes: Vec<Lane>,
+    default_priority: Priority,
+    queue_limit: usize,
+    arrivals: ArrivalRate,
+    drop_rule: PhantomData<D>,
+}
+
+#[derive(Clone, Debug)]
+struct Deployment {
+    class: ClassId,
+    profile: LatencyProfile,
+    /// Whether the cluster has any device of this class.
+    present: bool,
+}
+
+/// What a model offers at one instant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Offer {
+    /// One for each class on which something can run, the slowest class first.
+    pub(crate) candidates: Vec<Candidate>,
+    /// When the offer is out of date even if nothing happens.
+    pub(crate) stale_at: Time,
+    /// Requests that can no longer run anywhere.
+    pub(crate) expired: Vec<RequestId>,
+}
+
+/// A batch taken out of the queues, with what was predicted of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) start_at: Time,
+    pub(crate) finish_at: Time,
+    pub(crate) latency: Span,
+}
+
+impl<D: DropRule> Model<D> {
+    pub(crate) fn new(spec: ModelSpec, is_present: impl Fn(ClassId) -> bool) -> Self {
+        let mut model = Model {
+            deployments: Vec::new(),
+            lanes: Vec::new(),
+            default_priority: Priority(1),
+            queue_limit: 0,
+            arrivals: ArrivalRate::new(),
+            drop_rule: PhantomData,
+        };
+        model.respecify(spec, is_present);
+        model
+    }
+
+    /// Takes on a new specification; what waits goes on waiting.
+    pub(crate) fn respecify(&mut self, spec: ModelSpec, is_present: impl Fn(ClassId) -> bool) {
+        self.deployments.clear();
+        for (class, profile) in spec.profiles {
+            self.set_profile(class, profile, is_present(class));
+        }
+        self.default_priority = spec.default_priority;
+        self.queue_limit = spec.queue_limit;
+    }
+
+    /// Deploys the model on a class, or corrects its profile there.
+    pub(crate) fn set_profile(&mut self, class: ClassId, profile: LatencyProfile, present: bool) {
+        self.deployments.retain(|deployment| deployment.class != class);
+        let slower = |other: &Deployment| other.profile.latency(1) > profile.latency(1);
+        let at = self.deployments.partition_point(slower);
+        self.deployments.insert(at, Deployment { class, profile, present });
+        let classes = self.deployments.len();
+        self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
+    }
+
+    /// Learns that a class has got its first device or lost its last one. `false` where the model is not deployed there.
+    pub(crate) fn set_present(&mut self, class: ClassId, present: bool) -> bool {
+        let deployment = self.deployments.iter_mut().find(|deployment| deployment.class == class);
+        deployment.map(|deployment| deployment.present = present).is_some()
+    }
+
+    /// Queues a request that has just arrived.
+    pub(crate) fn arrive(&mut self, now: Time, request: &Request) -> Result<(), Outcome> {
+        if self.waiting() >= self.queue_limit {
+            return Err(Outcome::Overloaded);
+        }
+        self.arrivals.count(now, request.deadline.since(now));
+        self.requeue(request);
+        Ok(())
+    }
+
+    /// Queues a request again that had been started on a device that failed.
+    pub(crate) fn requeue(&mut self, request: &Request) {
+        let priority = self.level(request.priority);
+        let at = self.lanes.partition_point(|lane| lane.priority < priority);
+        if self.lanes.get(at).is_none_or(|lane| lane.priority != priority) {
+            self.lanes.insert(at, Lane::new(priority, self.deployments.len()));
+        }
+        self.lanes[at].insert(Ticket { deadline: request.deadline, id: request.id });
+    }
+
+    /// Takes a waiting request out of its queue; `false` where it does not wait.
+    pub(crate) fn cancel(&mut self, request: &Request) -> bool {
+        let priority = self.level(request.priority);
+        let ticket = Ticket { deadline: request.deadline, id: request.id };
+        self.lanes.iter_mut().any(|lane| lane.priority == priority && lane.remove(ticket))
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
+    pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = RequestId> + '_ {
+        self.lanes.iter().flat_map(Lane::iter).map(|ticket| ticket.id)
+    }
+
+    /// Forms the next batch for every class anew, and drops what can no longer run on any.
+    pub(crate) fn offer(&mut self, now: Time, delays: &Delays, offer: &mut Offer) {
+        offer.candidates.clear();
+        offer.expired.clear();
+        offer.stale_at = Time::NEVER;
+        // Without any device a request waits for one to join, until it would be too late even then.
+        let none_present = !self.deployments.iter().any(|deployment| deployment.present);
+        for index in 0..self.deployments.len() {
+            let present = self.deployments[index].present;
+            if !present && !none_present {
+                continue;
+            }
+            let candidate = self.compose(index, now, Time::ZERO, delays, &mut offer.stale_at);
+            if present {
+                offer.candidates.extend(candidate);
+            }
+        }
+        let Model { deployments, lanes, .. } = self;
+        for lane in lanes {
+            let counts = |index: usize| none_present || deployments[index].present;
+            while let Some(lost) = lane.take_lost(counts) {
+                offer.expired.push(lost.id);
+            }
+        }
+    }
+
+    /// Takes out the best batch for a device of `class` that is free at `free_at`; `None` where nothing can run there.
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        class: ClassId,
+        free_at: Time,
+        delays: &Delays,
+        mut each: impl FnMut(Ticket, Priority),
+    ) -> Option<Taken> {
+        let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
+        let candidate = self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?;
+        let profile = &self.deployments[index].profile;
+        let start_at = Finish { profile, delays, now, free_at }.start(candidate.size);
+        for lane in &mut self.lanes {
+            for _ in 0..lane.share {
+                if let Some(ticket) = lane.take(index) {
+                    each(ticket, lane.priority);
+                }
+            }
+        }
+        let latency = candidate.latency;
+        Some(Taken { start_at, finish_at: start_at + latency, latency })
+    }
+
+    /// Composes a batch over the priorities: each lane forms its own, the highest non-empty one leads, and lower ones
+    /// join while that makes nobody above them late. Notes in each lane how many it contributes.
+    fn compose(
+        &mut self,
+        index: usize,
+        now: Time,
+        free_at: Time,
+        delays: &Delays,
+        stale_at: &mut Time,
+    ) -> Option<Candidate> {
+        let Model { deployments, lanes, arrivals, .. } = self;
+        let Deployment { class, profile, .. } = &deployments[index];
+        let finish = Finish { profile, delays, now, free_at };
+        let target = D::target(profile, delays, arrivals.gap(now), arrivals.allowance());
+        let mut size = 0;
+        let mut deadline = Time::NEVER;
+        let mut priority = None;
+        for lane in lanes {
+            lane.share = 0;
+            let Some(batch) = lane.form(index, &finish, target) else { continue };
+            *stale_at = (*stale_at).min(batch.head_lost_after.next());
+            let joint = deadline.min(batch.deadline);
+            let room = finish.largest_by(joint).saturating_sub(size);
+            if priority.is_none() {
+                priority = Some(lane.priority);
+                lane.share = batch.size;
+            } else if room > 0 {
+                lane.share = room.min(lane.alive(index));
+            } else {
+                continue;
+            }
+            size += lane.share;
+            deadline = joint;
+        }
+        let candidate = Candidate::new(*class, profile, delays, size, deadline, priority?);
+        *stale_at = (*stale_at).min(candidate.latest.next());
+        Some(candidate)
+    }
+
+    fn level(&self, priority: Priority) -> Priority {
+        if priority == Priority(0) { self.default_priority } else { priority }
+    }
+}

@@ -1,0 +1,107 @@
+//! How fast requests come in, and how much time they bring along.
+
+use downbeat_profile::Span;
+
+use crate::Time;
+
+/// log2 of a bucket's width in nanoseconds: about 67 ms.
+const BUCKET_BITS: u32 = 26;
+const BUCKETS: u64 = 16;
+
+/// A model's arrivals over a sliding window of about a second.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrivalRate {
+    counts: [u32; BUCKETS as usize],
+    total: u64,
+    /// The number of the newest bucket since the origin of the clock.
+    newest: u64,
+    /// When the first request ever came; before that there is no rate.
+    first: Option<Time>,
+    /// Running mean of the time from arrival to deadline.
+    allowance: Span,
+}
+
+impl ArrivalRate {
+    pub(crate) fn new() -> ArrivalRate {
+        ArrivalRate { counts: [0; BUCKETS as usize], total: 0, newest: 0, first: None, allowance: Span::ZERO }
+    }
+
+    /// Counts a request that arrives now and must be done in `allowance`.
+    pub(crate) fn count(&mut self, now: Time, allowance: Span) {
+        self.advance(now);
+        self.counts[(self.newest % BUCKETS) as usize] += 1;
+        self.total += 1;
+        if self.first.is_none() {
+            self.first = Some(now);
+            self.allowance = allowance;
+        } else {
+            // Deadlines differ from request to request; a mean over the last dozens follows changes and ignores strays.
+            let mean = self.allowance.as_nanos();
+            let mean = mean - mean / 32 + allowance.as_nanos() / 32;
+            self.allowance = Span::from_nanos(mean);
+        }
+    }
+
+    /// The mean time between two arrivals; [`Span::MAX`] where there is no telling.
+    pub(crate) fn gap(&mut self, now: Time) -> Span {
+        self.advance(now);
+        let Some(first) = self.first else { return Span::MAX };
+        let oldest = Time::from_nanos((self.newest + 1).saturating_sub(BUCKETS) << BUCKET_BITS);
+        let elapsed = now.since(first.max(oldest)).as_nanos();
+        // The first request opens the measurement and must not be counted as if it had filled a gap.
+        let gaps = if first > oldest { self.total.saturating_sub(1) } else { self.total };
+        elapsed.checked_div(gaps).map_or(Span::MAX, |gap| Span::from_nanos(gap.max(1)))
+    }
+
+    /// Arrival to deadline, as it was lately.
+    pub(crate) fn allowance(&self) -> Span {
+        self.allowance
+    }
+
+    fn advance(&mut self, now: Time) {
+        let bucket = now.as_nanos() >> BUCKET_BITS;
+        if bucket <= self.newest {
+            return;
+        }
+        let steps = (bucket - self.newest).min(BUCKETS);
+        for step in 1..=steps {
+            let old = &mut self.counts[((bucket - steps + step) % BUCKETS) as usize];
+            self.total -= u64::from(*old);
+            *old = 0;
+        }
+        self.newest = bucket;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ArrivalRate;
+    use crate::{Span, Time};
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn even_arrivals_give_their_gap_from_the_second_request_on() {
+        let mut rate = ArrivalRate::new();
+        assert_eq!(rate.gap(ms(0)), Span::MAX);
+        for step in 0..5_000 {
+            let now = ms(500 + 2 * step);
+            rate.count(now, Span::from_millis(25));
+            if step > 0 {
+                let gap = rate.gap(now).as_millis_f64();
+                assert!((1.9..=2.1).contains(&gap), "after {step} gaps: {gap}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rate_is_forgotten_after_the_window() {
+        let mut rate = ArrivalRate::new();
+        for step in 0..1_000 {
+            rate.count(ms(step), Span::from_millis(25));
+        }
+        assert_eq!(rate.gap(ms(5_000)), Span::MAX);
+    }
+}
