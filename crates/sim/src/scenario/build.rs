@@ -1,0 +1,126 @@
+//! From the text of a file to a checked scenario.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use downbeat_sched::{Delays, Span};
+
+use super::check::{Least, Place};
+use super::error::{ScenarioError, Source};
+use super::file::{JitterFile, ScenarioFile};
+use super::load::Files;
+use super::{GpuClass, Jitter, Scenario, model, rates};
+
+/// The most devices a scenario may have: room for the largest cluster, not for a slip of the finger.
+const MOST_GPUS: u32 = 1_000_000;
+
+const SECOND: f64 = 1.0;
+const MICROSECOND: f64 = 1e-6;
+
+/// Reads and checks a whole scenario.
+pub(super) fn scenario(text: &str, origin: &Path) -> Result<Scenario, ScenarioError> {
+    let source = Source { text, path: origin };
+    let file: ScenarioFile = toml::from_str(text).map_err(|error| source.not_parsed(&error))?;
+    let top = Place { source: &source, who: String::new() };
+
+    let classes = classes(&file, &top)?;
+    let (duration, warmup) = duration_and_warmup(&file, &top)?;
+    let response_reserve =
+        top.time_or_none("response_reserve_us", file.response_reserve_us.as_ref(), MICROSECOND)?;
+    let mut models = model::Reader { top: &top, file: &file, classes: &classes, response_reserve }
+        .models(&mut Files::beside(origin))?;
+    let total_rps = rates::assign(&file, &top, &mut models)?;
+
+    Ok(Scenario {
+        name: origin.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        duration,
+        warmup,
+        seed: seed(&file, &top)?,
+        delays: Delays {
+            control: top.time_or_none("control_delay_us", file.control_delay_us.as_ref(), MICROSECOND)?,
+            data: top.time_or_none("data_delay_us", file.data_delay_us.as_ref(), MICROSECOND)?,
+        },
+        response_reserve,
+        jitter: jitter(&file, &top)?,
+        total_rps,
+        classes,
+        models,
+    })
+}
+
+fn classes(file: &ScenarioFile, top: &Place<'_>) -> Result<Vec<GpuClass>, ScenarioError> {
+    let classes = match (&file.gpus, &file.gpu_class) {
+        (Some(gpus), None) => {
+            let count = top.whole("gpus", gpus, 1, MOST_GPUS)?;
+            return Ok(vec![GpuClass { name: "gpu".into(), count }]);
+        }
+        (Some(gpus), Some(_)) => {
+            return Err(top.wrong(gpus.span(), "gpus and [[gpu_class]] cannot both be given"));
+        }
+        (None, Some(classes)) if !classes.is_empty() => classes,
+        (None, _) => {
+            return Err(top.source.invalid(None, "gpus is missing; give gpus = N, or [[gpu_class]]"));
+        }
+    };
+
+    let mut names = BTreeSet::new();
+    let mut total = 0;
+    let mut built = Vec::with_capacity(classes.len());
+    for class in classes {
+        let (name, count) = (&class.get_ref().name, &class.get_ref().count);
+        let place = Place { source: top.source, who: format!("gpu_class {:?}: ", name.get_ref()) };
+        if !names.insert(name.get_ref()) {
+            return Err(place.wrong(name.span(), "the name is given twice"));
+        }
+        // Less than is left: so the sum cannot pass the limit either, nor the ids of classes run out.
+        let left = MOST_GPUS - total;
+        let most = if names.len() > usize::from(u16::MAX) { 0 } else { left };
+        let count = place.whole("count", count, 1, most)?;
+        total += count;
+        built.push(GpuClass { name: name.get_ref().clone(), count });
+    }
+    Ok(built)
+}
+
+fn duration_and_warmup(file: &ScenarioFile, top: &Place<'_>) -> Result<(Span, Span), ScenarioError> {
+    let duration = match &file.duration_s {
+        Some(duration) => top.time("duration_s", duration, SECOND)?,
+        None => Span::from_millis(12_000),
+    };
+    let warmup = match &file.warmup_s {
+        Some(_) => top.time_or_none("warmup_s", file.warmup_s.as_ref(), SECOND)?,
+        None => Span::from_millis(1_000),
+    };
+    if warmup >= duration {
+        // Blames what was written: a default is never at fault.
+        let (warmup_s, duration_s) = (warmup.as_secs_f64(), duration.as_secs_f64());
+        let at = file.warmup_s.as_ref().or(file.duration_s.as_ref()).map(toml::Spanned::span);
+        let message = format!("warmup_s must be below duration_s ({warmup_s} is not below {duration_s})");
+        return Err(top.source.invalid(at, message));
+    }
+    Ok((duration, warmup))
+}
+
+fn seed(file: &ScenarioFile, top: &Place<'_>) -> Result<u64, ScenarioError> {
+    let Some(seed) = &file.seed else { return Ok(1) };
+    u64::try_from(*seed.get_ref())
+        .map_err(|_| top.wrong(seed.span(), format!("seed must be at least 0 (is {})", seed.get_ref())))
+}
+
+fn jitter(file: &ScenarioFile, top: &Place<'_>) -> Result<Jitter, ScenarioError> {
+    let Some(spanned) = &file.jitter else { return Ok(Jitter::None) };
+    let JitterFile { kind, sigma } = spanned.get_ref();
+    match kind.get_ref().as_str() {
+        "none" => {
+            top.unused("jitter.sigma", sigma.as_ref(), "jitter kind \"none\"")?;
+            Ok(Jitter::None)
+        }
+        "lognormal" => {
+            let sigma =
+                top.needed("jitter.sigma", sigma.as_ref(), spanned.span(), "jitter kind \"lognormal\"")?;
+            // e^10: past that, nearly every batch takes either no time or the whole run.
+            Ok(Jitter::Lognormal { sigma: top.number("jitter.sigma", sigma, Least::From(0.0), 10.0)? })
+        }
+        _ => Err(top.unknown("jitter kind", kind, &["none", "lognormal"])),
+    }
+}

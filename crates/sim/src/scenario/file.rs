@@ -1,0 +1,89 @@
+//! The shape of a scenario file. Every value carries its place in the text, for messages.
+//!
+//! A value that has kinds (`arrival`, `jitter`, `popularity`, `profile`) is read as one flat table and told apart by
+//! [`build`](super::build): an enum that serde tells apart would lose the places.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScenarioFile {
+    pub(super) gpus: Option<Spanned<i64>>,
+    pub(super) gpu_class: Option<Vec<Spanned<ClassFile>>>,
+    pub(super) duration_s: Option<Spanned<f64>>,
+    pub(super) warmup_s: Option<Spanned<f64>>,
+    pub(super) seed: Option<Spanned<i64>>,
+    pub(super) arrival: Option<Spanned<ArrivalFile>>,
+    pub(super) control_delay_us: Option<Spanned<f64>>,
+    pub(super) data_delay_us: Option<Spanned<f64>>,
+    pub(super) response_reserve_us: Option<Spanned<f64>>,
+    pub(super) jitter: Option<Spanned<JitterFile>>,
+    pub(super) total_rps: Option<Spanned<f64>>,
+    pub(super) popularity: Option<Spanned<PopularityFile>>,
+    pub(super) model: Option<Vec<Spanned<ModelFile>>>,
+}
+
+/// `[[gpu_class]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClassFile {
+    pub(super) name: Spanned<String>,
+    pub(super) count: Spanned<i64>,
+}
+
+/// `arrival = { kind = ..., ... }`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ArrivalFile {
+    pub(super) kind: Spanned<String>,
+    pub(super) shape: Option<Spanned<f64>>,
+    pub(super) on_s: Option<Spanned<f64>>,
+    pub(super) off_s: Option<Spanned<f64>>,
+    pub(super) factor: Option<Spanned<f64>>,
+    pub(super) csv: Option<Spanned<String>>,
+}
+
+/// `jitter = { kind = ..., ... }`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JitterFile {
+    pub(super) kind: Spanned<String>,
+    pub(super) sigma: Option<Spanned<f64>>,
+}
+
+/// `popularity = { kind = ..., ... }`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PopularityFile {
+    pub(super) kind: Spanned<String>,
+    pub(super) s: Option<Spanned<f64>>,
+}
+
+/// `[[model]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelFile {
+    pub(super) name: Spanned<String>,
+    pub(super) slo_ms: Spanned<f64>,
+    pub(super) weight: Option<Spanned<f64>>,
+    pub(super) rate_rps: Option<Spanned<f64>>,
+    pub(super) profile: Option<Spanned<ProfileEntry>>,
+    pub(super) profiles: Option<Spanned<BTreeMap<Spanned<String>, Spanned<ProfileEntry>>>>,
+    pub(super) arrival: Option<Spanned<ArrivalFile>>,
+}
+
+/// `profile = { alpha_ms = ..., ... }` or `{ csv = ..., ... }`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProfileEntry {
+    pub(super) alpha_ms: Option<Spanned<f64>>,
+    pub(super) beta_ms: Option<Spanned<f64>>,
+    pub(super) max_batch: Option<Spanned<i64>>,
+    pub(super) csv: Option<Spanned<String>>,
+    pub(super) model: Option<Spanned<String>>,
+    pub(super) slice: Option<Spanned<String>>,
+}
