@@ -1,0 +1,204 @@
+//! The simulation: arrivals, devices and a policy in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use downbeat_sched::{
+    Action, ClassId, Event, GpuId, ModelId, ModelSpec, Priority, Request, Scheduler, Span, Time,
+};
+
+use crate::account::Account;
+use crate::devices::{Devices, Executed};
+use crate::in_flight::{InFlight, Traveller};
+use crate::policy::{Cluster, Outbox, Policy};
+use crate::report::RunReport;
+use crate::scenario::Scenario;
+use crate::workload::Arrivals;
+
+/// When a run may end before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Never.
+    End,
+    /// When some model is sure to end with more than 1 % bad requests: the report then says little more than that.
+    Failure,
+}
+
+/// Runs `policy` on `scenario` with the arrivals of `seed`. `name` is what the report calls the policy.
+///
+/// After the last arrival the run goes on until every request has left, or could only be late.
+pub fn simulate<P: Policy>(
+    scenario: &Scenario,
+    seed: u64,
+    name: String,
+    policy: &mut P,
+    until: Until,
+) -> RunReport {
+    let mut simulation = Simulation::new(scenario, seed);
+    simulation.introduce(policy);
+    simulation.run(policy, until);
+    simulation.finish(name, seed)
+}
+
+impl<P: downbeat_sched::Policy> Policy for Scheduler<P> {
+    fn handle(&mut self, now: Time, event: Event, out: &mut Outbox) {
+        Scheduler::handle(self, now, event, &mut out.actions);
+    }
+}
+
+/// A cluster at one instant of virtual time.
+struct Simulation {
+    cluster: Cluster,
+    arrivals: Vec<Arrivals>,
+    /// The next arrival of every model.
+    next_arrivals: BinaryHeap<Reverse<(Time, u32)>>,
+    in_flight: InFlight,
+    devices: Devices,
+    timer: Time,
+    account: Account,
+    /// When arrivals end.
+    end: Time,
+    /// When what has not left never will.
+    deadline: Time,
+    out: Outbox,
+}
+
+impl Simulation {
+    fn new(scenario: &Scenario, seed: u64) -> Simulation {
+        let cluster = scenario.cluster();
+        let rates = cluster.models.iter().map(|model| model.rate_rps);
+        let mut arrivals: Vec<Arrivals> = (scenario.models.iter().zip(rates).enumerate())
+            .map(|(index, (model, rate_rps))| Arrivals::new(&model.arrival, rate_rps, seed, index))
+            .collect();
+        let next = arrivals.iter_mut().map(Arrivals::next);
+        let longest_slo = scenario.models.iter().map(|model| model.slo).max().unwrap_or(Span::ZERO);
+        let end = Time::ZERO + scenario.duration;
+        Simulation {
+            next_arrivals: (0..).zip(next).map(|(model, at)| Reverse((at, model))).collect(),
+            arrivals,
+            in_flight: InFlight::default(),
+            devices: Devices::new(cluster.gpus.len(), scenario.delays, scenario.jitter, seed),
+            timer: Time::NEVER,
+            account: Account::new(scenario),
+            end,
+            deadline: end + longest_slo * 4,
+            out: Outbox::default(),
+            cluster,
+        }
+    }
+
+    /// Tells the policy of the models and the devices.
+    fn introduce<P: Policy>(&mut self, policy: &mut P) {
+        for index in 0..self.cluster.models.len() {
+            let profiles = (0..).map(ClassId).zip(&self.cluster.models[index].profiles);
+            let spec = ModelSpec::new(
+                profiles.filter_map(|(class, profile)| Some((class, profile.clone()?))).collect::<Vec<_>>(),
+            );
+            let added = Event::ModelAdded { model: ModelId(index as u32), spec };
+            self.tell(policy, Time::ZERO, added);
+        }
+        for index in 0..self.cluster.gpus.len() {
+            let joined = Event::GpuJoined { gpu: GpuId(index as u32), class: self.cluster.gpus[index] };
+            self.tell(policy, Time::ZERO, joined);
+        }
+    }
+
+    fn run<P: Policy>(&mut self, policy: &mut P, until: Until) {
+        loop {
+            let arrival = self.next_arrivals.peek().map_or(Time::NEVER, |&Reverse((at, _))| at);
+            let finish = self.devices.next_finish();
+            // At one instant: what finishes first, so that its device can be used; then what waits for the clock.
+            if arrival < finish && arrival < self.timer && arrival < self.end {
+                let model = self.arrive(policy);
+                if until == Until::Failure && self.account.fails_early(model) {
+                    return;
+                }
+            } else if finish <= self.timer && finish != Time::NEVER {
+                if finish > self.deadline {
+                    return;
+                }
+                self.finish_batch(policy, finish);
+            } else if self.timer != Time::NEVER {
+                if self.timer > self.deadline {
+                    return;
+                }
+                let now = std::mem::replace(&mut self.timer, Time::NEVER);
+                self.tell(policy, now, Event::Timer);
+            } else {
+                return;
+            }
+            if arrival >= self.end && self.in_flight.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn arrive<P: Policy>(&mut self, policy: &mut P) -> u32 {
+        let Some(mut next) = self.next_arrivals.peek_mut() else { return 0 };
+        let Reverse((now, model)) = *next;
+        *next = Reverse((self.arrivals[model as usize].next(), model));
+        PeekMut::<Reverse<(Time, u32)>>::refresh(&mut next);
+        drop(next);
+        let traveller = Traveller { model, arrived: now };
+        self.account.arrived(traveller);
+        let request = Request {
+            id: self.in_flight.enter(traveller),
+            model: ModelId(model),
+            deadline: now + self.cluster.models[model as usize].slo,
+            priority: Priority::default(),
+        };
+        self.tell(policy, now, Event::Arrived(request));
+        model
+    }
+
+    fn finish_batch<P: Policy>(&mut self, policy: &mut P, now: Time) {
+        let Some(executed) = self.devices.finish() else { return };
+        self.account.executed(&executed);
+        let Executed { gpu, batch, requests, .. } = executed;
+        for &request in &requests {
+            if let Some(traveller) = self.in_flight.leave(request) {
+                self.account.finished(traveller, now);
+            }
+        }
+        self.devices.recycle(requests);
+        self.tell(policy, now, Event::BatchFinished { gpu, batch });
+    }
+
+    /// Tells the policy of an event and does what it wants done.
+    fn tell<P: Policy>(&mut self, policy: &mut P, now: Time, event: Event) {
+        let mut out = std::mem::take(&mut self.out);
+        policy.handle(now, event, &mut out);
+        for gpu in out.preempt.drain(..) {
+            if let Some(executed) = self.devices.preempt(now, gpu) {
+                self.account.executed(&executed);
+                self.devices.recycle(executed.requests);
+            }
+        }
+        for action in out.actions.list() {
+            match action {
+                Action::Start(start) => {
+                    let requests = out.actions.requests(start);
+                    if let Some(profile) = self.cluster.profile(start.model, start.gpu) {
+                        self.devices.send(now, start, requests, profile);
+                    }
+                }
+                Action::Answer { request, .. } => {
+                    if let Some(traveller) = self.in_flight.leave(*request) {
+                        self.account.expired(traveller);
+                    }
+                }
+                Action::ArmTimer { at } => self.timer = (*at).max(now),
+            }
+        }
+        out.actions.clear();
+        self.out = out;
+    }
+
+    fn finish(mut self, name: String, seed: u64) -> RunReport {
+        for traveller in self.in_flight.iter() {
+            self.account.expired(traveller);
+        }
+        self.account.into_report(name, seed, self.in_flight.entered())
+    }
+}
