@@ -6,5 +6,5 @@
 mod latency;
 mod span;
 
-pub use latency::{Beyond, LARGEST_BATCH, LatencyProfile, ProfileError};
+pub use latency::{Beyond, LARGEST_BATCH, LatencyProfile, ProfileError, medians};
 pub use span::Span;
