@@ -3,8 +3,10 @@
 //! One latency model serves the whole of Downbeat: the scheduler predicts with it, the simulator executes by it, the
 //! planner counts throughput with it.
 
+mod fit;
 mod latency;
 mod span;
 
+pub use fit::Fit;
 pub use latency::{Beyond, LARGEST_BATCH, LatencyProfile, ProfileError, medians};
 pub use span::Span;
