@@ -72,7 +72,13 @@ impl Devices {
     }
 
     /// Sends a batch to its device.
-    pub(crate) fn send(&mut self, now: Time, start: &Start, requests: &[RequestId], profile: &LatencyProfile) {
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        start: &Start,
+        requests: &[RequestId],
+        profile: &LatencyProfile,
+    ) {
         let size = requests.len() as u32;
         let mut list = self.spare.pop().unwrap_or_default();
         list.extend_from_slice(requests);

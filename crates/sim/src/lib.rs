@@ -1,12 +1,21 @@
 //! A cluster in virtual time around Downbeat's scheduler and its rivals.
 
+mod account;
+mod devices;
 mod fluid;
+mod goodput;
+mod in_flight;
+mod policies;
 mod policy;
 mod report;
 mod scenario;
+mod simulation;
 mod workload;
 
+pub use downbeat_sched::Span;
 pub use fluid::fluid_bound_rps;
+pub use goodput::{BAD_RATE_MAX, GoodputSearch};
+pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
@@ -14,4 +23,5 @@ pub use report::{
 pub use scenario::{
     Arrival, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,
 };
+pub use simulation::{Until, simulate};
 pub use workload::Arrivals;

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 
 use downbeat_sched::{
     Action, ClassId, Event, GpuId, ModelId, ModelSpec, Priority, Request, Scheduler, Span, Time,
@@ -138,7 +137,6 @@ impl Simulation {
         let Some(mut next) = self.next_arrivals.peek_mut() else { return 0 };
         let Reverse((now, model)) = *next;
         *next = Reverse((self.arrivals[model as usize].next(), model));
-        PeekMut::<Reverse<(Time, u32)>>::refresh(&mut next);
         drop(next);
         let traveller = Traveller { model, arrived: now };
         self.account.arrived(traveller);

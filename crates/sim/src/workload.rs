@@ -15,6 +15,9 @@ use crate::scenario::{Arrival, RatePiece, RateTrace};
 /// The random stream that a model's arrivals are drawn from; see [`random_stream`].
 const ARRIVALS: u64 = 0;
 
+/// The random stream that execution times are drawn from.
+pub(crate) const JITTER: u64 = 1;
+
 /// One model's arrivals: an endless stream of times that never goes back.
 ///
 /// A stream depends on the seed and on the model's index alone, so that every policy sees the same arrivals, and a

@@ -1,0 +1,139 @@
+//! Goodput: the largest rate at which every model meets its objective.
+
+use std::collections::BTreeMap;
+
+use downbeat_sched::Span;
+use rayon::prelude::*;
+
+use crate::fluid::fluid_bound_rps;
+use crate::policies::{PolicyError, PolicySpec};
+use crate::report::{GoodputReport, LoadPoint, PolicyGoodput};
+use crate::scenario::Scenario;
+use crate::simulation::Until;
+
+/// The largest share of bad requests that any model may have.
+pub const BAD_RATE_MAX: f64 = 0.01;
+
+/// Requests that the rarest model must have in a run: fewer, and 1 % of them is noise.
+const RAREST_REQUESTS: f64 = 5_000.0;
+
+/// Rates are tried on a grid of this share of the fluid bound.
+const GRID: f64 = 0.005;
+/// The grid ends at this many times the fluid bound, which bursts can pass.
+const GRID_END: f64 = 1.5;
+/// The search walks up in steps of so many grid points, and from the last rate that passed on in the next smaller ones.
+const STRIDES: [u32; 3] = [20, 5, 1];
+
+/// What a goodput search is asked for.
+#[derive(Clone, Debug)]
+pub struct GoodputSearch<'a> {
+    /// The scenario; its rate does not matter, the models' shares do.
+    pub scenario: &'a Scenario,
+    /// The policies to compare.
+    pub policies: &'a [PolicySpec],
+    /// How many seeds, from the scenario's own up. Every policy sees the same arrivals under the same seed.
+    pub seeds: u32,
+}
+
+/// The search of one policy with one seed.
+struct Knee {
+    goodput_rps: f64,
+    curve: Vec<LoadPoint>,
+}
+
+impl GoodputSearch<'_> {
+    /// Searches, on all cores. `on_done` is called once for each of the [`steps`](Self::steps), from any thread.
+    pub fn run(&self, on_done: &(dyn Fn() + Sync)) -> Result<GoodputReport, PolicyError> {
+        let bound_rps = fluid_bound_rps(self.scenario);
+        let seeds: Vec<u64> = (0..u64::from(self.seeds)).map(|step| self.scenario.seed + step).collect();
+        let searches: Vec<(&PolicySpec, u64)> =
+            self.policies.iter().flat_map(|policy| seeds.iter().map(move |&seed| (policy, seed))).collect();
+        let knees = searches
+            .par_iter()
+            .map(|&(policy, seed)| {
+                let knee = self.knee(policy, seed, bound_rps);
+                on_done();
+                knee
+            })
+            .collect::<Result<Vec<Knee>, PolicyError>>()?;
+        let policies = self
+            .policies
+            .par_iter()
+            .zip(knees.par_chunks(seeds.len()))
+            .map(|(policy, knees)| Ok((policy.to_string(), self.summary(policy, knees, bound_rps)?)))
+            .collect::<Result<BTreeMap<_, _>, PolicyError>>()?;
+        Ok(GoodputReport { scenario: self.scenario.name.clone(), fluid_bound_rps: bound_rps, policies })
+    }
+
+    /// How many steps of about equal length [`run`](Self::run) takes.
+    pub fn steps(&self) -> u64 {
+        self.policies.len() as u64 * u64::from(self.seeds)
+    }
+
+    /// Walks up the grid to the first rate that fails.
+    fn knee(&self, policy: &PolicySpec, seed: u64, bound_rps: f64) -> Result<Knee, PolicyError> {
+        let rate = |point: u32| f64::from(point) * GRID * bound_rps;
+        let end = (GRID_END / GRID) as u32;
+        let mut curve = Vec::new();
+        let (mut passed, mut failed) = (0, if bound_rps > 0.0 { end + 1 } else { 1 });
+        for stride in STRIDES {
+            let mut point = passed + stride;
+            while point < failed {
+                let tried = self.try_rate(policy, seed, rate(point))?;
+                curve.push(tried);
+                if tried.bad_rate_worst > BAD_RATE_MAX {
+                    failed = point;
+                } else {
+                    passed = point;
+                    point += stride;
+                }
+            }
+        }
+        curve.sort_by(|a, b| a.offered_rps.total_cmp(&b.offered_rps));
+        Ok(Knee { goodput_rps: rate(passed), curve })
+    }
+
+    fn try_rate(&self, policy: &PolicySpec, seed: u64, rate_rps: f64) -> Result<LoadPoint, PolicyError> {
+        let run = policy.run(&self.long_enough(rate_rps), seed, Until::Failure)?;
+        Ok(LoadPoint {
+            offered_rps: rate_rps,
+            bad_rate_worst: run.bad_rate_worst,
+            in_slo_rps: run.in_slo_rps,
+            gpus_used: run.gpus.used,
+        })
+    }
+
+    /// The scenario at a rate, long enough for the rarest model to have requests enough.
+    fn long_enough(&self, rate_rps: f64) -> Scenario {
+        let rarest = self.scenario.models.iter().map(|model| model.share).fold(1.0, f64::min);
+        let needed = Span::from_secs_f64(RAREST_REQUESTS / (rarest * rate_rps));
+        let mut scenario = self.scenario.with_rate(rate_rps);
+        scenario.duration = scenario.duration.max(scenario.warmup + needed);
+        scenario
+    }
+
+    fn summary(
+        &self,
+        policy: &PolicySpec,
+        knees: &[Knee],
+        bound_rps: f64,
+    ) -> Result<PolicyGoodput, PolicyError> {
+        let by_seed_rps: Vec<f64> = knees.iter().map(|knee| knee.goodput_rps).collect();
+        let goodput_rps = by_seed_rps.iter().sum::<f64>() / by_seed_rps.len().max(1) as f64;
+        let most = by_seed_rps.iter().copied().fold(0.0, f64::max);
+        let least = by_seed_rps.iter().copied().fold(most, f64::min);
+        let shown_rps = by_seed_rps.first().copied().filter(|&rate| rate > 0.0);
+        let at_goodput = shown_rps
+            .map(|rate| policy.run(&self.long_enough(rate), self.scenario.seed, Until::End))
+            .transpose()?;
+        Ok(PolicyGoodput {
+            goodput_rps,
+            spread_rps: most - least,
+            ratio_to_bound: if bound_rps > 0.0 { goodput_rps / bound_rps } else { 0.0 },
+            by_seed_rps,
+            settings: policy.to_string(),
+            curve: knees.first().map(|knee| knee.curve.clone()).unwrap_or_default(),
+            at_goodput,
+        })
+    }
+}
