@@ -16,6 +16,13 @@ pub const ID_LIMIT: u32 = 1 << 22;
 /// Classes at or past this are refused, for the same reason.
 pub const CLASS_LIMIT: u16 = 1 << 10;
 
+/// Deadlines past this, 292 years from the origin, count as this, so that no feasible batch is near the end of the clock,
+/// where sums saturate and an impossible batch would look possible.
+const LAST_DEADLINE: Time = Time::from_nanos(1 << 63);
+
+/// The clock stops here, long before the last deadline.
+const LAST_NOW: Time = Time::from_nanos(1 << 62);
+
 /// Deadline-driven batch scheduling as a pure state machine.
 ///
 /// Told of an [`Event`] at a time, it answers with [`Action`]s. It does no I/O, reads no clock and spawns nothing; the
@@ -55,10 +62,10 @@ impl<P: Policy> Scheduler<P> {
     /// Reacts to an event; what is to be done is added to `out`. A `now` before that of an earlier event counts as that
     /// event's.
     pub fn handle(&mut self, now: Time, event: Event, out: &mut Actions) {
-        self.now = self.now.max(now);
+        self.now = self.now.max(now).min(LAST_NOW);
         match event {
-            Event::Arrived(request) => self.arrived(&request, out),
-            Event::Cancelled(request) => self.cancelled(&request, out),
+            Event::Arrived(request) => self.arrived(&bounded(request), out),
+            Event::Cancelled(request) => self.cancelled(&bounded(request), out),
             Event::BatchFinished { gpu, batch } => self.batch_finished(gpu, batch),
             Event::GpuLate { gpu, free_at } => self.gpu_late(gpu, free_at),
             Event::GpuJoined { gpu, class } => self.gpu_joined(gpu, class, out),
@@ -289,4 +296,8 @@ impl<P: Policy> Scheduler<P> {
         self.matchmaker.set_busy(gpu, taken.finish_at, takes_more);
         self.offer(model, out);
     }
+}
+
+fn bounded(request: Request) -> Request {
+    Request { deadline: request.deadline.min(LAST_DEADLINE), ..request }
 }

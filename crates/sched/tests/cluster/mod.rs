@@ -1,0 +1,295 @@
+//! A small cluster that does what the scheduler says and checks every word of it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use downbeat_sched::*;
+
+/// A cluster around a scheduler, with its own books.
+///
+/// It executes starts, fires timers, and asserts after every event what must always hold. Everything it knows, it
+/// knows from the actions: it never looks inside the scheduler.
+pub(crate) struct TestCluster<P: Policy> {
+    pub(crate) now: Time,
+    scheduler: Scheduler<P>,
+    delays: Delays,
+    models: BTreeMap<ModelId, BTreeMap<ClassId, LatencyProfile>>,
+    gpus: BTreeMap<GpuId, TestGpu>,
+    requests: BTreeMap<RequestId, (Request, State)>,
+    timer: Time,
+    next_batch: u64,
+    out: Actions,
+    /// Every action ever taken, to compare replays.
+    pub(crate) log: Vec<(Time, Action, Vec<RequestId>)>,
+}
+
+struct TestGpu {
+    class: ClassId,
+    leaving: bool,
+    sent: VecDeque<Sent>,
+}
+
+struct Sent {
+    batch: BatchId,
+    requests: Vec<RequestId>,
+    start: Time,
+    finish: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Waiting,
+    Running(GpuId),
+    Finished,
+    Answered(Outcome),
+}
+
+impl<P: Policy> TestCluster<P> {
+    pub(crate) fn new(policy: P, delays: Delays) -> Self {
+        TestCluster {
+            now: Time::ZERO,
+            scheduler: Scheduler::new(policy, delays),
+            delays,
+            models: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            timer: Time::NEVER,
+            next_batch: 0,
+            out: Actions::new(),
+            log: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add_model(&mut self, model: ModelId, spec: ModelSpec) {
+        self.models.insert(model, spec.profiles.iter().cloned().collect());
+        self.tell(Event::ModelAdded { model, spec });
+    }
+
+    pub(crate) fn remove_model(&mut self, model: ModelId) {
+        self.models.remove(&model);
+        self.tell(Event::ModelRemoved { model });
+    }
+
+    pub(crate) fn change_profile(&mut self, model: ModelId, class: ClassId, profile: LatencyProfile) {
+        if let Some(profiles) = self.models.get_mut(&model) {
+            profiles.insert(class, profile.clone());
+        }
+        self.tell(Event::ProfileChanged { model, class, profile });
+    }
+
+    pub(crate) fn join(&mut self, gpu: GpuId, class: ClassId) {
+        self.gpus.entry(gpu).or_insert(TestGpu { class, leaving: false, sent: VecDeque::new() });
+        self.tell(Event::GpuJoined { gpu, class });
+    }
+
+    pub(crate) fn leave(&mut self, gpu: GpuId) {
+        if let Some(device) = self.gpus.get_mut(&gpu) {
+            device.leaving = true;
+        }
+        self.forget_if_gone(gpu);
+        self.tell(Event::GpuLeft { gpu });
+    }
+
+    pub(crate) fn fail(&mut self, gpu: GpuId) {
+        for lost in self.gpus.remove(&gpu).into_iter().flat_map(|device| device.sent) {
+            for id in lost.requests {
+                self.move_to(id, State::Waiting);
+            }
+        }
+        self.tell(Event::GpuFailed { gpu });
+    }
+
+    /// Delays what a device runs, and says so.
+    pub(crate) fn delay(&mut self, gpu: GpuId, by: Span) {
+        let Some(device) = self.gpus.get_mut(&gpu) else { return };
+        for sent in &mut device.sent {
+            sent.finish = sent.finish + by;
+        }
+        let free_at = device.sent.back().map_or(self.now, |sent| sent.finish);
+        self.tell(Event::GpuLate { gpu, free_at });
+    }
+
+    pub(crate) fn arrive(&mut self, request: Request) {
+        self.requests.insert(request.id, (request, State::Waiting));
+        self.tell(Event::Arrived(request));
+    }
+
+    pub(crate) fn cancel(&mut self, id: RequestId) {
+        if let Some(&(request, _)) = self.requests.get(&id) {
+            self.tell(Event::Cancelled(request));
+        }
+    }
+
+    /// Lets time pass: batches finish and timers fire on the way.
+    pub(crate) fn run_until(&mut self, end: Time) {
+        loop {
+            let finish =
+                self.gpus.iter().filter_map(|(&gpu, device)| Some((device.sent.front()?.finish, gpu))).min();
+            match finish {
+                Some((at, gpu)) if at <= self.timer && at <= end => {
+                    self.now = self.now.max(at);
+                    self.finish(gpu);
+                }
+                _ if self.timer <= end => {
+                    self.now = self.now.max(self.timer);
+                    self.timer = Time::NEVER;
+                    self.tell(Event::Timer);
+                }
+                _ => break,
+            }
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Lets all that runs finish and all that waits expire, then asserts that every request has left.
+    pub(crate) fn drain(&mut self) {
+        self.run_until(self.now + Span::from_millis(3_600_000));
+        for (id, (_, state)) in &self.requests {
+            assert!(!matches!(state, State::Waiting | State::Running(_)), "{id:?} never left: {state:?}");
+        }
+    }
+
+    pub(crate) fn states(&self) -> impl Iterator<Item = (Request, State)> + '_ {
+        self.requests.values().copied()
+    }
+
+    pub(crate) fn finished(&self) -> usize {
+        self.states().filter(|(_, state)| *state == State::Finished).count()
+    }
+
+    pub(crate) fn batch_sizes(&self) -> Vec<usize> {
+        let starts = self.log.iter().filter(|(_, action, _)| matches!(action, Action::Start(_)));
+        starts.map(|(_, _, requests)| requests.len()).collect()
+    }
+
+    fn finish(&mut self, gpu: GpuId) {
+        let device = self.gpus.get_mut(&gpu).expect("the device runs something");
+        let sent = device.sent.pop_front().expect("the device runs something");
+        for id in sent.requests {
+            self.move_to(id, State::Finished);
+        }
+        self.forget_if_gone(gpu);
+        self.tell(Event::BatchFinished { gpu, batch: sent.batch });
+    }
+
+    fn forget_if_gone(&mut self, gpu: GpuId) {
+        if self.gpus.get(&gpu).is_some_and(|device| device.leaving && device.sent.is_empty()) {
+            self.gpus.remove(&gpu);
+        }
+    }
+
+    fn move_to(&mut self, id: RequestId, to: State) {
+        let (_, state) = self.requests.get_mut(&id).expect("only known requests are spoken of");
+        match (*state, to) {
+            (State::Waiting, State::Running(_) | State::Answered(_))
+            | (State::Running(_), State::Finished | State::Waiting) => *state = to,
+            (from, to) => panic!("{id:?} went from {from:?} to {to:?}"),
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut out = std::mem::take(&mut self.out);
+        self.scheduler.handle(self.now, event, &mut out);
+        for action in out.list() {
+            let mut requests = Vec::new();
+            match action {
+                Action::Start(start) => {
+                    requests = out.requests(start).to_vec();
+                    self.check_start(start, &requests);
+                }
+                Action::Answer { request, outcome } => self.move_to(*request, State::Answered(*outcome)),
+                Action::ArmTimer { at } => self.timer = *at,
+            }
+            self.log.push((self.now, action.clone(), requests));
+        }
+        out.clear();
+        self.out = out;
+        self.check_nothing_hopeless_waits();
+        for model in self.models.keys() {
+            let waiting =
+                |(request, state): &(Request, State)| request.model == *model && *state == State::Waiting;
+            assert_eq!(self.scheduler.waiting(*model), self.requests.values().filter(|r| waiting(r)).count());
+        }
+    }
+
+    fn check_start(&mut self, start: &Start, ids: &[RequestId]) {
+        assert_eq!(start.batch, BatchId(self.next_batch), "batches are counted");
+        self.next_batch += 1;
+        let device = self.gpus.get_mut(&start.gpu).expect("nothing starts on a device that is gone");
+        assert!(!device.leaving, "nothing starts on a device that leaves");
+        assert!(device.sent.len() < 2, "a device is sent at most one batch ahead");
+        let size = ids.len() as u32;
+        let profile = self.models[&start.model].get(&device.class).expect("only where the model is deployed");
+        assert!((1..=profile.max_batch()).contains(&size), "a batch of {size}");
+        assert!(
+            start.start_at >= self.now + self.delays.lead(size),
+            "a batch needs time to get to its device"
+        );
+        assert_eq!(start.finish_at, start.start_at + profile.latency(size));
+        if let Some(previous) = device.sent.back() {
+            assert!(self.delays.lead(size) > Span::ZERO, "sending ahead gains nothing here");
+            assert!(previous.start < previous.finish);
+        }
+        let mut before = None;
+        for id in ids {
+            let (request, _) = self.requests[id];
+            assert_eq!(request.model, start.model);
+            assert!(start.finish_at <= request.deadline, "{id:?} would be late from the start");
+            let place = Some((request.priority, request.deadline, request.id));
+            assert!(before < place, "a batch is in order of priority and deadline");
+            before = place;
+        }
+        let previous = device.sent.back().map_or(self.now, |sent| sent.finish);
+        let begin = start.start_at.max(previous);
+        device.sent.push_back(Sent {
+            batch: start.batch,
+            requests: ids.to_vec(),
+            start: begin,
+            finish: begin + profile.latency(size),
+        });
+        for &id in ids {
+            self.move_to(id, State::Running(start.gpu));
+        }
+        self.check_overtaken(start, ids);
+    }
+
+    /// A request that is left waiting while a later one of its model and priority starts must be one that this class of
+    /// device can no longer serve.
+    fn check_overtaken(&self, start: &Start, ids: &[RequestId]) {
+        let class = self.gpus[&start.gpu].class;
+        if self.models[&start.model].len() > 1 {
+            return; // With several classes, what one gives up waits for another: checked by `check_nothing_hopeless_waits` in the end.
+        }
+        let profile = &self.models[&start.model][&class];
+        let started: Vec<Request> = ids.iter().map(|id| self.requests[id].0).collect();
+        for (waiting, _) in self
+            .requests
+            .values()
+            .filter(|(request, state)| request.model == start.model && *state == State::Waiting)
+        {
+            let overtaken = started.iter().any(|later| {
+                later.priority == waiting.priority
+                    && (later.deadline, later.id) > (waiting.deadline, waiting.id)
+            });
+            let too_late = waiting.deadline < start.start_at + profile.latency(ids.len() as u32);
+            assert!(!overtaken || too_late, "{waiting:?} was overtaken");
+        }
+    }
+
+    /// What waits can still finish somewhere, were it sent alone right now (to a device of a class that is there, or to
+    /// any if none is).
+    fn check_nothing_hopeless_waits(&self) {
+        for (request, _) in self.requests.values().filter(|(_, state)| *state == State::Waiting) {
+            let Some(profiles) = self.models.get(&request.model) else { continue };
+            if profiles.is_empty() {
+                continue;
+            }
+            let fastest = profiles.values().map(|profile| profile.latency(1)).min().expect("not empty");
+            let finish = self.now + self.delays.lead(1) + fastest;
+            assert!(
+                finish <= request.deadline,
+                "{request:?} is kept waiting although it is lost at {:?}",
+                self.now
+            );
+        }
+    }
+}

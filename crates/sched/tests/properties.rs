@@ -1,0 +1,173 @@
+//! What must hold for every sequence of events, checked over random ones.
+
+mod cluster;
+
+use cluster::TestCluster;
+use downbeat_sched::*;
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const MODELS: u32 = 4;
+const GPUS: u32 = 4;
+
+/// A random life of a small cluster: traffic, cancellations, devices that come, go, fail and are late, models that
+/// change. All random numbers come from `seed`.
+fn live<P: Policy>(policy: P, seed: u64, classes: u16) -> TestCluster<P> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let delays = match random.random_range(0..3) {
+        0 => Delays::default(),
+        1 => Delays { control: Span::from_micros(100), data: Span::from_micros(50) },
+        _ => Delays { control: Span::from_millis(1), data: Span::from_micros(500) },
+    };
+    let mut cluster = TestCluster::new(policy, delays);
+    for model in 0..MODELS {
+        cluster.add_model(ModelId(model), random_spec(&mut random, classes));
+    }
+    for gpu in 0..GPUS {
+        cluster.join(GpuId(gpu), ClassId(random.random_range(0..classes)));
+    }
+    let faults = random.random_bool(0.7);
+    let busy = random.random_range(0.2..4.0);
+    let mut next_id = 0;
+    for _ in 0..random.random_range(50..400) {
+        let pause = Span::from_micros(random.random_range(0..4_000));
+        cluster.run_until(cluster.now + Span::from_nanos((pause.as_nanos() as f64 / busy) as u64));
+        let gpu = GpuId(random.random_range(0..GPUS));
+        let model = ModelId(random.random_range(0..MODELS));
+        match random.random_range(0..100) {
+            0..=79 => {
+                let slo = Span::from_micros(random.random_range(500..60_000));
+                let deadline = cluster.now + slo;
+                let priority = Priority(if random.random_bool(0.8) { 1 } else { random.random_range(1..4) });
+                cluster.arrive(Request { id: RequestId(next_id), model, deadline, priority });
+                next_id += 1;
+            }
+            80..=84 if next_id > 0 => cluster.cancel(RequestId(random.random_range(0..next_id))),
+            85..=88 if faults => cluster.delay(gpu, Span::from_micros(random.random_range(0..5_000))),
+            89..=91 if faults => cluster.fail(gpu),
+            92..=93 if faults => cluster.leave(gpu),
+            94..=96 => cluster.join(gpu, ClassId(random.random_range(0..classes))),
+            97 if faults => cluster.remove_model(model),
+            98 => cluster.add_model(model, random_spec(&mut random, classes)),
+            99 => {
+                let class = ClassId(random.random_range(0..classes));
+                cluster.change_profile(model, class, random_profile(&mut random));
+            }
+            _ => {}
+        }
+    }
+    cluster.drain();
+    cluster
+}
+
+fn random_spec(random: &mut Xoshiro256PlusPlus, classes: u16) -> ModelSpec {
+    let first = random.random_range(0..classes);
+    let deployed =
+        (0..classes).filter(|&class| class == first || random.random_bool(0.5)).collect::<Vec<_>>();
+    let mut spec = ModelSpec::new(
+        deployed.into_iter().map(|class| (ClassId(class), random_profile(random))).collect::<Vec<_>>(),
+    );
+    if random.random_bool(0.2) {
+        spec.queue_limit = random.random_range(0..20);
+    }
+    spec
+}
+
+fn random_profile(random: &mut Xoshiro256PlusPlus) -> LatencyProfile {
+    let alpha_ms = [0.0, 0.02, 0.3, 1.0][random.random_range(0..4)];
+    LatencyProfile::linear(alpha_ms, random.random_range(0.1..8.0), random.random_range(1..40))
+        .expect("valid coefficients")
+}
+
+/// The checks themselves are in [`TestCluster`]; here two runs of the same life must agree to the bit.
+fn holds<P: Policy>(policy: &P, seed: u64) -> Result<(), TestCaseError> {
+    for classes in [1, 3] {
+        let first = live(policy.clone(), seed, classes);
+        let again = live(policy.clone(), seed, classes);
+        prop_assert_eq!(first.log, again.log, "a replay differs");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_request_leaves_once_and_no_device_is_wronged_under_deferral_with_window_drop(seed: u64) {
+        holds(&Deferred::<WindowDrop, SmallestId>::new(), seed)?;
+    }
+
+    #[test]
+    fn every_request_leaves_once_and_no_device_is_wronged_under_deferral_with_timeout_drop(seed: u64) {
+        holds(&Deferred::<TimeoutDrop, EarliestFree>::new(), seed)?;
+    }
+
+    #[test]
+    fn every_request_leaves_once_and_no_device_is_wronged_under_guarded_deferral(seed: u64, k in 0.0..8.0) {
+        holds(&Guarded::<WindowDrop, SmallestId>::new(k), seed)?;
+        holds(&Guarded::<TimeoutDrop, SmallestId>::new(k), seed)?;
+    }
+
+    #[test]
+    fn every_request_leaves_once_and_no_device_is_wronged_under_eager_dispatch(seed: u64) {
+        holds(&Eager::<TimeoutDrop, SmallestId>::new(), seed)?;
+        holds(&Eager::<WindowDrop, EarliestFree>::new(), seed)?;
+    }
+}
+
+/// Any event at all, however absurd.
+fn any_event() -> impl Strategy<Value = Event> {
+    let edge = prop_oneof![Just(0u64), 0u64..50_000_000, Just(u64::MAX - 1), Just(u64::MAX)];
+    let id32 = prop_oneof![0u32..4, Just(ID_LIMIT), Just(u32::MAX)];
+    let class = prop_oneof![0u16..3, Just(CLASS_LIMIT), Just(u16::MAX)].prop_map(ClassId);
+    let gpu = id32.clone().prop_map(GpuId);
+    let model = prop_oneof![0u32..4, Just(ID_LIMIT), Just(u32::MAX)].prop_map(ModelId);
+    let time = edge.clone().prop_map(Time::from_nanos);
+    let batch = edge.clone().prop_map(BatchId);
+    let request =
+        (edge, model.clone(), time.clone(), any::<u8>()).prop_map(|(id, model, deadline, priority)| {
+            Request { id: RequestId(id), model, deadline, priority: Priority(priority) }
+        });
+    let profile = (0.0f64..3.0, 0.0f64..10.0, 1u32..50).prop_map(|(alpha, beta, max)| {
+        LatencyProfile::linear(alpha, beta + 0.01, max).expect("valid coefficients")
+    });
+    let spec = (prop::collection::vec((class.clone(), profile.clone()), 0..4), any::<u8>(), 0usize..10)
+        .prop_map(|(profiles, priority, queue_limit)| ModelSpec {
+            profiles,
+            default_priority: Priority(priority),
+            queue_limit,
+        });
+    prop_oneof![
+        6 => request.clone().prop_map(Event::Arrived),
+        1 => request.prop_map(Event::Cancelled),
+        3 => (gpu.clone(), batch).prop_map(|(gpu, batch)| Event::BatchFinished { gpu, batch }),
+        1 => (gpu.clone(), time).prop_map(|(gpu, free_at)| Event::GpuLate { gpu, free_at }),
+        2 => (gpu.clone(), class.clone()).prop_map(|(gpu, class)| Event::GpuJoined { gpu, class }),
+        1 => gpu.clone().prop_map(|gpu| Event::GpuLeft { gpu }),
+        1 => gpu.prop_map(|gpu| Event::GpuFailed { gpu }),
+        2 => (model.clone(), spec).prop_map(|(model, spec)| Event::ModelAdded { model, spec }),
+        1 => model.clone().prop_map(|model| Event::ModelRemoved { model }),
+        1 => (model, class, profile)
+            .prop_map(|(model, class, profile)| Event::ProfileChanged { model, class, profile }),
+        2 => Just(Event::Timer),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_sequence_of_events_makes_the_scheduler_panic(
+        events in prop::collection::vec((prop_oneof![0u64..60_000_000, Just(u64::MAX)], any_event()), 0..80),
+        delays in prop_oneof![Just(0u64), Just(100_000), Just(u64::MAX)],
+    ) {
+        let delays = Delays { control: Span::from_nanos(delays), data: Span::from_nanos(delays / 2) };
+        let mut scheduler = Scheduler::new(Guarded::<WindowDrop, SmallestId>::new(2.0), delays);
+        let mut out = Actions::new();
+        for (now, event) in events {
+            // Time may go back: the scheduler must bear it.
+            scheduler.handle(Time::from_nanos(now), event, &mut out);
+        }
+    }
+}
