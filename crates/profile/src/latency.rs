@@ -62,7 +62,7 @@ pub enum ProfileError {
 /// What to do about batch sizes past the largest measured one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
-    /// Continue the line through the last two measured points.
+    /// Continue the line through the last two measured points, or flat where that line falls.
     Extrapolate,
     /// Refuse: [`ProfileError::PastMeasured`].
     Refuse,
@@ -82,7 +82,7 @@ impl LatencyProfile {
     /// From measured `(batch, latency_ms)` points in any order, for b up to `max_batch`.
     ///
     /// Between measured sizes the latency is interpolated; below the smallest one it is that one's latency. Past the
-    /// largest one `beyond` decides.
+    /// largest one `beyond` decides. The table passes through every point that no smaller batch exceeds.
     pub fn from_points(
         points: &[(u32, f64)],
         max_batch: u32,
@@ -91,8 +91,7 @@ impl LatencyProfile {
         let mut points = points.to_vec();
         points.sort_by_key(|point| point.0);
         for &(batch, latency_ms) in &points {
-            check_batch(batch)?;
-            check_latency(batch, latency_ms)?;
+            check_point(batch, latency_ms)?;
         }
         if let Some(twice) = points.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(ProfileError::DuplicateBatch(twice[0].0));
@@ -102,6 +101,16 @@ impl LatencyProfile {
             return Err(ProfileError::PastMeasured { wanted: max_batch, measured });
         }
         Self::from_function(max_batch, |b| at(&points, b))
+    }
+
+    /// From raw `(batch, latency_ms)` measurements in any order, several per batch size: each size counts with its
+    /// median ([`medians`]), then as [`from_points`](Self::from_points).
+    pub fn from_samples(
+        samples: &[(u32, f64)],
+        max_batch: u32,
+        beyond: Beyond,
+    ) -> Result<LatencyProfile, ProfileError> {
+        Self::from_points(&medians(samples)?, max_batch, beyond)
     }
 
     /// A profile of the sizes 1 ..= `max_batch`, forced monotone.
@@ -149,6 +158,35 @@ impl LatencyProfile {
     }
 }
 
+/// One `(batch, latency_ms)` point per batch size, in ascending order: the median of that size's samples (of an even
+/// number, the mean of the middle two).
+///
+/// The median, because what disturbs a measurement (a clock ramping up, another process) makes it slower by any
+/// factor, and a mean would plan for the disturbance.
+pub fn medians(samples: &[(u32, f64)]) -> Result<Vec<(u32, f64)>, ProfileError> {
+    for &(batch, latency_ms) in samples {
+        check_point(batch, latency_ms)?;
+    }
+    if samples.is_empty() {
+        return Err(ProfileError::Empty);
+    }
+    let mut samples = samples.to_vec();
+    samples.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    Ok(samples
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|same| {
+            let (low, high) = (same[(same.len() - 1) / 2].1, same[same.len() / 2].1);
+            (same[0].0, low + (high - low) / 2.0)
+        })
+        .collect())
+}
+
+/// Whether a measurement may be part of a profile.
+pub(crate) fn check_point(batch: u32, latency_ms: f64) -> Result<(), ProfileError> {
+    check_batch(batch)?;
+    check_latency(batch, latency_ms)
+}
+
 fn check_batch(batch: u32) -> Result<(), ProfileError> {
     if (1..=LARGEST_BATCH).contains(&batch) { Ok(()) } else { Err(ProfileError::BadBatch(batch)) }
 }
@@ -161,7 +199,14 @@ fn check_latency(batch: u32, latency_ms: f64) -> Result<(), ProfileError> {
     }
 }
 
-/// The latency at `batch` on the line through the neighbouring points (sorted, not empty).
+/// The latency at `batch` on the line through the neighbouring points (sorted, valid, not empty).
+///
+/// A measured size gets exactly its own latency, and an interpolated one never leaves the range of its neighbours,
+/// so that rounding alone cannot lift a size above the next measured one.
+///
+/// Past the last point the line goes on with the slope of the last two, but never downwards: two noisy points would
+/// otherwise lead into negative latencies. The slope is that of the points as measured, not as forced monotone: where
+/// an early outlier lies above all later points, the later points still say how latency grows.
 fn at(points: &[(u32, f64)], batch: u32) -> f64 {
     let after = points.partition_point(|point| point.0 < batch);
     if after == 0 || points.len() == 1 {
@@ -169,5 +214,14 @@ fn at(points: &[(u32, f64)], batch: u32) -> f64 {
     }
     let right = after.min(points.len() - 1);
     let ((b0, l0), (b1, l1)) = (points[right - 1], points[right]);
-    l0 + (l1 - l0) * f64::from(batch - b0) / f64::from(b1 - b0)
+    let (width, rise) = (f64::from(b1 - b0), l1 - l0);
+    if batch < b1 {
+        (l0 + rise * (f64::from(batch - b0) / width)).clamp(l0.min(l1), l0.max(l1))
+    } else {
+        // Finite even for absurd latencies: a `Span` saturates, so a profile can too.
+        (l1 + rise.max(0.0) * (f64::from(batch - b1) / width)).min(f64::MAX)
+    }
 }
+
+#[cfg(test)]
+mod tests;

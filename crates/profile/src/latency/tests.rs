@@ -1,0 +1,176 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn ms(ms: f64) -> Span {
+    Span::from_millis_f64(ms)
+}
+
+#[test]
+fn a_linear_profile_is_alpha_b_plus_beta() {
+    let profile = LatencyProfile::linear(1.5, 4.0, 8).unwrap();
+    assert_eq!(profile.max_batch(), 8);
+    for b in 1..=8 {
+        assert_eq!(profile.latency(b), ms(1.5 * f64::from(b) + 4.0));
+    }
+}
+
+#[test]
+fn sizes_outside_the_table_are_clamped_to_it() {
+    let profile = LatencyProfile::linear(1.0, 1.0, 4).unwrap();
+    assert_eq!(profile.latency(0), ms(2.0));
+    assert_eq!(profile.latency(u32::MAX), ms(5.0));
+}
+
+#[test]
+fn a_size_between_two_measured_ones_is_interpolated() {
+    let profile = LatencyProfile::from_points(&[(8, 9.0), (4, 5.0), (2, 4.0)], 8, Beyond::Refuse).unwrap();
+    assert_eq!(profile.latency(1), ms(4.0), "below the smallest measured size its latency holds");
+    assert_eq!(profile.latency(3), ms(4.5));
+    assert_eq!(profile.latency(6), ms(7.0));
+}
+
+#[test]
+fn past_the_largest_measured_size_the_last_segment_goes_on() {
+    let profile =
+        LatencyProfile::from_points(&[(1, 1.0), (2, 3.0), (4, 4.0)], 8, Beyond::Extrapolate).unwrap();
+    assert_eq!(profile.latency(8), ms(6.0));
+}
+
+#[test]
+fn past_the_largest_measured_size_the_caller_may_refuse() {
+    let refused = LatencyProfile::from_points(&[(1, 1.0), (2, 3.0)], 3, Beyond::Refuse);
+    assert_eq!(refused, Err(ProfileError::PastMeasured { wanted: 3, measured: 2 }));
+}
+
+#[test]
+fn a_falling_last_segment_goes_on_flat() {
+    let profile =
+        LatencyProfile::from_points(&[(1, 9.0), (2, 10.0), (4, 2.0)], 1_000, Beyond::Extrapolate).unwrap();
+    for b in 2..=1_000 {
+        assert_eq!(profile.latency(b), ms(10.0));
+    }
+}
+
+#[test]
+fn an_early_outlier_does_not_flatten_what_the_last_points_say() {
+    let points = [(1, 10.0), (4, 5.0), (8, 6.0)];
+    let profile = LatencyProfile::from_points(&points, 64, Beyond::Extrapolate).unwrap();
+    assert_eq!(profile.latency(8), ms(10.0));
+    assert_eq!(profile.latency(64), ms(20.0));
+}
+
+#[test]
+fn a_single_point_holds_for_every_size() {
+    let profile = LatencyProfile::from_points(&[(4, 2.0)], 100, Beyond::Extrapolate).unwrap();
+    assert_eq!((profile.latency(1), profile.latency(100)), (ms(2.0), ms(2.0)));
+}
+
+#[test]
+fn a_profile_may_be_cut_below_the_largest_measured_size() {
+    let profile = LatencyProfile::from_points(&[(1, 1.0), (64, 64.0)], 3, Beyond::Refuse).unwrap();
+    assert_eq!(profile.max_batch(), 3);
+    assert_eq!(profile.latency(3), ms(3.0));
+}
+
+#[test]
+fn samples_count_with_the_median_of_their_size() {
+    let samples = [(2, 5.0), (1, 900.0), (1, 2.0), (1, 3.0), (2, 7.0)];
+    assert_eq!(medians(&samples), Ok(vec![(1, 3.0), (2, 6.0)]));
+    let profile = LatencyProfile::from_samples(&samples, 3, Beyond::Extrapolate).unwrap();
+    assert_eq!(profile, LatencyProfile::from_points(&[(1, 3.0), (2, 6.0)], 3, Beyond::Extrapolate).unwrap());
+}
+
+#[test]
+fn one_bad_sample_among_good_ones_is_refused_and_not_outvoted() {
+    let samples = [(1, 1.0), (1, -1.0), (1, 2.0)];
+    let refused = LatencyProfile::from_samples(&samples, 1, Beyond::Refuse);
+    assert_eq!(refused, Err(ProfileError::BadLatency { batch: 1, latency_ms: -1.0 }));
+}
+
+#[test]
+fn numbers_that_make_no_profile_are_refused() {
+    let of = |points: &[(u32, f64)], max| LatencyProfile::from_points(points, max, Beyond::Extrapolate);
+    assert_eq!(of(&[], 1), Err(ProfileError::Empty));
+    assert_eq!(medians(&[]), Err(ProfileError::Empty));
+    assert_eq!(of(&[(0, 1.0)], 1), Err(ProfileError::BadBatch(0)));
+    assert_eq!(of(&[(1, 1.0)], 0), Err(ProfileError::BadBatch(0)));
+    assert_eq!(of(&[(1, 1.0)], LARGEST_BATCH + 1), Err(ProfileError::BadBatch(LARGEST_BATCH + 1)));
+    assert_eq!(of(&[(2, 1.0), (1, 1.0), (2, 3.0)], 1), Err(ProfileError::DuplicateBatch(2)));
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(of(&[(1, bad)], 1), Err(ProfileError::BadLatency { batch: 1, .. })));
+    }
+    assert!(matches!(LatencyProfile::linear(-1.0, 1.0, 1), Err(ProfileError::BadCoefficient { .. })));
+    assert!(matches!(LatencyProfile::linear(0.0, 0.0, 1), Err(ProfileError::BadLatency { .. })));
+}
+
+#[test]
+fn absurdly_long_latencies_saturate() {
+    let points = [(1, f64::MIN_POSITIVE), (2, f64::MAX)];
+    let profile = LatencyProfile::from_points(&points, 100, Beyond::Extrapolate).unwrap();
+    assert_eq!(profile.latency(1), Span::from_nanos(1));
+    assert_eq!(profile.latency(100), Span::MAX);
+}
+
+/// Up to a dozen points of distinct sizes; latencies from a nanosecond to a quarter of an hour.
+fn points() -> impl Strategy<Value = Vec<(u32, f64)>> {
+    let latency_ms = prop_oneof![0.1..10.0, (-6.0..6.0f64).prop_map(|exponent| 10f64.powf(exponent))];
+    proptest::collection::btree_map(1..200u32, latency_ms, 1..12)
+        .prop_map(|points| points.into_iter().collect())
+        .prop_shuffle()
+}
+
+proptest! {
+    #[test]
+    fn any_points_give_a_monotone_table_through_those_no_smaller_batch_exceeds(
+        mut points in points(),
+        max_batch in 1..400u32,
+    ) {
+        let profile = LatencyProfile::from_points(&points, max_batch, Beyond::Extrapolate).unwrap();
+        prop_assert_eq!(profile.max_batch(), max_batch);
+        prop_assert!(profile.latency(1) >= Span::from_nanos(1));
+        for b in 1..max_batch {
+            prop_assert!(profile.latency(b) <= profile.latency(b + 1));
+        }
+        points.sort_by_key(|point| point.0);
+        let mut slowest_ms = 0f64;
+        for &(b, latency_ms) in points.iter().filter(|point| point.0 <= max_batch) {
+            slowest_ms = slowest_ms.max(latency_ms);
+            prop_assert_eq!(profile.latency(b), ms(slowest_ms).max(Span::from_nanos(1)));
+        }
+    }
+
+    #[test]
+    fn any_samples_give_the_profile_of_their_medians_in_any_order(
+        samples in proptest::collection::vec((1..6u32, 0.1..10.0), 1..40).prop_shuffle(),
+    ) {
+        for &(b, median_ms) in &medians(&samples).unwrap() {
+            let of = |keep: fn(f64, f64) -> bool| {
+                samples.iter().filter(|sample| sample.0 == b && keep(sample.1, median_ms)).count()
+            };
+            let all = of(|_, _| true);
+            prop_assert!(2 * of(|sample_ms, median_ms| sample_ms < median_ms) <= all);
+            prop_assert!(2 * of(|sample_ms, median_ms| sample_ms > median_ms) <= all);
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_within_a_budget_is_the_one_a_linear_scan_finds(
+        points in points(),
+        max_batch in 1..400u32,
+        budget_ms in 0.0..100.0,
+        per_request_ms in prop_oneof![Just(0.0), 0.0..1.0],
+    ) {
+        let profile = LatencyProfile::from_points(&points, max_batch, Beyond::Extrapolate).unwrap();
+        // Also budgets that some batch meets to the nanosecond.
+        let per_request = ms(per_request_ms);
+        let exact = profile.latency(max_batch / 2) + per_request * u64::from(max_batch / 2);
+        for budget in [ms(budget_ms), exact, exact - Span::from_nanos(1), Span::MAX] {
+            let scanned = (1..=max_batch)
+                .filter(|&b| per_request * u64::from(b) + profile.latency(b) <= budget)
+                .max()
+                .unwrap_or(0);
+            prop_assert_eq!(profile.largest_within(budget, per_request), scanned);
+        }
+    }
+}
