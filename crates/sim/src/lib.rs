@@ -6,7 +6,7 @@ mod report;
 mod scenario;
 mod workload;
 
-pub use fluid::fluid_bound_rps;
+pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
