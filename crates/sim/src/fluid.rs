@@ -1,5 +1,10 @@
 //! The fluid bound: the yardstick that goodput is measured against.
 
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
 use downbeat_sched::{Delays, LatencyProfile, Span};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
@@ -16,30 +21,34 @@ use crate::scenario::Scenario;
 ///
 /// A yardstick, not a law: bursts fill batches faster than even spacing does, and can pass it.
 pub fn fluid_bound_rps(scenario: &Scenario) -> f64 {
-    let costs: Vec<ModelCosts> = scenario
-        .models
-        .iter()
-        .map(|model| {
-            let budget = model.slo - scenario.response_reserve;
-            ModelCosts {
-                share: model.share,
-                by_class: model
-                    .profiles
-                    .iter()
-                    .map(|profile| {
-                        profile.as_ref().map_or_else(Vec::new, |profile| {
-                            steps(profile, budget, &scenario.delays, model.share)
-                        })
-                    })
-                    .collect(),
-            }
-        })
-        .collect();
-    if costs.iter().any(|model| model.by_class.iter().all(Vec::is_empty)) {
-        return 0.0;
+    let fluid = Fluid::of(scenario);
+    // From the highest rates down: the first interval that holds a feasible rate holds the largest.
+    let intervals = fluid.intervals();
+    intervals.iter().rev().find_map(|interval| fluid.feasible_up_to(interval)).unwrap_or(0.0)
+}
+
+/// The rate up to which device time suffices at every lower rate too: where what is needed first passes what there is.
+///
+/// A few percent below [`fluid_bound_rps`] where many models' batches grow at different rates, and equal to it for one
+/// model. It is what a bisection for the bound finds, and goodput, too, is the rate below which every rate passes.
+pub fn fluid_first_shortage_rps(scenario: &Scenario) -> f64 {
+    let fluid = Fluid::of(scenario);
+    let mut suffices_to = 0.0;
+    for interval in fluid.intervals() {
+        match fluid.feasible_up_to(&interval) {
+            Some(rate) if rate >= interval.end => suffices_to = rate,
+            Some(rate) => return rate,
+            None => break,
+        }
     }
-    let counts: Vec<f64> = scenario.classes.iter().map(|class| f64::from(class.count)).collect();
-    largest_feasible_rate(&costs, &counts)
+    suffices_to
+}
+
+/// A scenario, as far as the bound goes.
+struct Fluid {
+    models: Vec<ModelCosts>,
+    /// Devices by class.
+    counts: Vec<f64>,
 }
 
 /// What one request of a model costs on each class, as its rate grows.
@@ -70,69 +79,82 @@ fn steps(profile: &LatencyProfile, budget: Span, delays: &Delays, share: f64) ->
         .collect()
 }
 
-/// Between two neighbouring steps of any model all costs are constant, and the largest rate for these costs is exact.
-/// So it is enough to look at each such interval once, from the highest down.
-fn largest_feasible_rate(models: &[ModelCosts], counts: &[f64]) -> f64 {
-    let mut edges: Vec<f64> =
-        models.iter().flat_map(|model| model.by_class.iter().flatten()).map(|step| step.from_rps).collect();
-    edges.sort_by(f64::total_cmp);
-    edges.dedup();
+impl Fluid {
+    fn of(scenario: &Scenario) -> Fluid {
+        let models = scenario.models.iter().map(|model| {
+            let budget = model.slo - scenario.response_reserve;
+            let of_class = |profile: &Option<LatencyProfile>| {
+                profile
+                    .as_ref()
+                    .map_or_else(Vec::new, |profile| steps(profile, budget, &scenario.delays, model.share))
+            };
+            ModelCosts { share: model.share, by_class: model.profiles.iter().map(of_class).collect() }
+        });
+        Fluid {
+            models: models.collect(),
+            counts: scenario.classes.iter().map(|class| f64::from(class.count)).collect(),
+        }
+    }
 
-    let mut end = f64::INFINITY;
-    for begin in edges.into_iter().rev() {
-        let costs: Vec<Vec<Option<f64>>> = models
+    /// The stretches of total rates between two neighbouring steps of any model, from the lowest. Within one, all costs
+    /// are constant, so that the largest feasible rate is exact.
+    fn intervals(&self) -> Vec<Range<f64>> {
+        let steps = self.models.iter().flat_map(|model| model.by_class.iter().flatten());
+        let mut edges: Vec<f64> = steps.map(|step| step.from_rps).collect();
+        edges.push(f64::INFINITY);
+        edges.sort_by(f64::total_cmp);
+        edges.dedup();
+        edges.windows(2).map(|edge| edge[0]..edge[1]).collect()
+    }
+
+    /// The largest feasible rate of an interval, which may be its end; `None` where no rate of it is feasible.
+    fn feasible_up_to(&self, interval: &Range<f64>) -> Option<f64> {
+        let costs = self.costs_at(interval.start);
+        let cheapest: f64 = self
+            .models
             .iter()
-            .map(|model| model.by_class.iter().map(|steps| cost_at(steps, begin)).collect())
-            .collect();
-        let limit = rate_limit(models, &costs, counts, begin);
-        if limit >= begin {
-            return limit.min(end);
-        }
-        end = begin;
+            .zip(&costs)
+            .map(|(model, costs)| model.share * costs.iter().flatten().copied().fold(f64::INFINITY, f64::min))
+            .sum();
+        // No split can beat running every request where it is cheapest, on devices that are all alike.
+        let ideal = self.counts.iter().sum::<f64>() / cheapest;
+        let decided = self.counts.len() == 1 || ideal < interval.start;
+        let limit = if decided { ideal } else { self.split_limit(&costs, ideal) };
+        (limit >= interval.start).then_some(limit.min(interval.end))
     }
-    0.0
-}
 
-/// The cost at a total rate; `None` on a class that cannot serve the model.
-fn cost_at(steps: &[Step], rate: f64) -> Option<f64> {
-    let after = steps.partition_point(|step| step.from_rps <= rate);
-    after.checked_sub(1).map(|last| steps[last].cost_s)
-}
+    /// What each model costs on each class at a total rate; `None` on a class that cannot serve it.
+    fn costs_at(&self, rate: f64) -> Vec<Vec<Option<f64>>> {
+        let at = |steps: &Vec<Step>| {
+            let after = steps.partition_point(|step| step.from_rps <= rate);
+            after.checked_sub(1).map(|last| steps[last].cost_s)
+        };
+        self.models.iter().map(|model| model.by_class.iter().map(at).collect()).collect()
+    }
 
-/// The largest total rate for constant costs; some number below `floor` where that is not above `floor`.
-fn rate_limit(models: &[ModelCosts], costs: &[Vec<Option<f64>>], counts: &[f64], floor: f64) -> f64 {
-    let cheapest: f64 = models
-        .iter()
-        .zip(costs)
-        .map(|(model, costs)| model.share * costs.iter().flatten().copied().fold(f64::INFINITY, f64::min))
-        .sum();
-    // No split can beat every request running where it is cheapest on devices that are all alike.
-    let ideal = counts.iter().sum::<f64>() / cheapest;
-    if counts.len() == 1 || ideal < floor { ideal } else { split_limit(models, costs, counts, ideal) }
-}
-
-/// The largest total rate when each model's rate is split between the classes.
-///
-/// In units of `ideal`, and each model's split in units of its share, which keeps the program's numbers near 1.
-fn split_limit(models: &[ModelCosts], costs: &[Vec<Option<f64>>], counts: &[f64], ideal: f64) -> f64 {
-    let mut problem = Problem::new(OptimizationDirection::Maximize);
-    let rate = problem.add_var(1.0, (0.0, 1.0));
-    let mut load_by_class = vec![Vec::new(); counts.len()];
-    for (model, costs) in models.iter().zip(costs) {
-        let mut served = vec![(rate, -1.0)];
-        for ((class, cost), count) in costs.iter().enumerate().zip(counts) {
-            if let Some(cost) = cost {
-                let on_class = problem.add_var(0.0, (0.0, 1.0));
-                served.push((on_class, 1.0));
-                load_by_class[class].push((on_class, cost * model.share * ideal / count));
+    /// The largest total rate at these costs when each model's rate is split between the classes.
+    ///
+    /// In units of `ideal`, and each model's split in units of its share, which keeps the program's numbers near 1.
+    fn split_limit(&self, costs: &[Vec<Option<f64>>], ideal: f64) -> f64 {
+        let mut problem = Problem::new(OptimizationDirection::Maximize);
+        let rate = problem.add_var(1.0, (0.0, 1.0));
+        let mut load_by_class = vec![Vec::new(); self.counts.len()];
+        for (model, costs) in self.models.iter().zip(costs) {
+            let mut served = vec![(rate, -1.0)];
+            for ((class, cost), count) in costs.iter().enumerate().zip(&self.counts) {
+                if let Some(cost) = cost {
+                    let on_class = problem.add_var(0.0, (0.0, 1.0));
+                    served.push((on_class, 1.0));
+                    load_by_class[class].push((on_class, cost * model.share * ideal / count));
+                }
             }
+            problem.add_constraint(&served, ComparisonOp::Eq, 0.0);
         }
-        problem.add_constraint(&served, ComparisonOp::Eq, 0.0);
+        for load in load_by_class {
+            problem.add_constraint(&load, ComparisonOp::Le, 1.0);
+        }
+        // A program that the solver gives up on proves no rate; another interval will.
+        let solution = problem.solve().ok().and_then(|outcome| outcome.into_solution().ok());
+        solution.map_or(0.0, |solution| solution.objective() * ideal)
     }
-    for load in load_by_class {
-        problem.add_constraint(&load, ComparisonOp::Le, 1.0);
-    }
-    // A program that the solver gives up on proves no rate; the next interval will.
-    let solution = problem.solve().ok().and_then(|outcome| outcome.into_solution().ok());
-    solution.map_or(0.0, |solution| solution.objective() * ideal)
 }

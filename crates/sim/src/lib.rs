@@ -13,7 +13,7 @@ mod simulation;
 mod workload;
 
 pub use downbeat_sched::Span;
-pub use fluid::fluid_bound_rps;
+pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};
 pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};

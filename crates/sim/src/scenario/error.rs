@@ -55,12 +55,17 @@ impl Source<'_> {
 
     /// The text is not TOML, or not of a scenario's shape.
     pub(super) fn not_parsed(&self, error: &toml::de::Error) -> ScenarioError {
-        let message = error.message();
+        // Rust's names for numbers mean nothing to who writes a scenario.
+        let message = error.message().replace("expected i64", "expected a whole number");
+        let message = message.replace("expected f64", "expected a number");
+        let message = message.as_str();
         let said = if let Some(key) = between(message, "unknown field `", "`") {
             let known: Vec<&str> = quoted(message.split_once("expected").map_or("", |(_, known)| known));
             format!("unknown key `{key}`{}", suggestion(key, &known))
         } else if let Some(key) = between(message, "missing field `", "`") {
             format!("{key} is missing")
+        } else if let ("duplicate key", Some(at)) = (message, error.span()) {
+            format!("{} is given twice", self.text.get(at).unwrap_or("a key").trim())
         } else if let Some(key) = error.span().and_then(|at| self.key_before(at.start)) {
             format!("{key}: {message}")
         } else {

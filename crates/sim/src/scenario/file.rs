@@ -29,7 +29,7 @@ pub(super) struct ScenarioFile {
 
 /// `[[gpu_class]]`
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with name and count")]
 pub(super) struct ClassFile {
     pub(super) name: Spanned<String>,
     pub(super) count: Spanned<i64>,
@@ -37,7 +37,7 @@ pub(super) struct ClassFile {
 
 /// `arrival = { kind = ..., ... }`
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { kind = \"poisson\" }")]
 pub(super) struct ArrivalFile {
     pub(super) kind: Spanned<String>,
     pub(super) shape: Option<Spanned<f64>>,
@@ -49,7 +49,7 @@ pub(super) struct ArrivalFile {
 
 /// `jitter = { kind = ..., ... }`
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { kind = \"none\" }")]
 pub(super) struct JitterFile {
     pub(super) kind: Spanned<String>,
     pub(super) sigma: Option<Spanned<f64>>,
@@ -57,7 +57,7 @@ pub(super) struct JitterFile {
 
 /// `popularity = { kind = ..., ... }`
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { kind = \"zipf\", s = 0.9 }")]
 pub(super) struct PopularityFile {
     pub(super) kind: Spanned<String>,
     pub(super) s: Option<Spanned<f64>>,
@@ -65,7 +65,7 @@ pub(super) struct PopularityFile {
 
 /// `[[model]]`
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct ModelFile {
     pub(super) name: Spanned<String>,
     pub(super) slo_ms: Spanned<f64>,
@@ -78,7 +78,7 @@ pub(super) struct ModelFile {
 
 /// `profile = { alpha_ms = ..., ... }` or `{ csv = ..., ... }`
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { alpha_ms = 1, beta_ms = 5, max_batch = 8 }")]
 pub(super) struct ProfileEntry {
     pub(super) alpha_ms: Option<Spanned<f64>>,
     pub(super) beta_ms: Option<Spanned<f64>>,

@@ -1,17 +1,29 @@
 //! The files that a scenario names: each is read once, however many models use it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downbeat_profile::{Beyond, LatencyProfile};
+use downbeat_profile::{Beyond, LatencyProfile, LookupError, ProfileFile, ProfileFileError};
 
 use super::trace::{RateTrace, TraceError};
+
+/// Why a file that a scenario names is of no use. Each says which file, and where in it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileError {
+    #[error(transparent)]
+    Profile(#[from] ProfileFileError),
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
 
 /// The files read so far. Paths are relative to the scenario's folder.
 pub(super) struct Files {
     folder: PathBuf,
-    profiles: BTreeMap<PathBuf, String>,
+    profiles: BTreeMap<PathBuf, ProfileFile>,
     traces: BTreeMap<PathBuf, Arc<RateTrace>>,
 }
 
@@ -22,42 +34,34 @@ impl Files {
         Files { folder, profiles: BTreeMap::new(), traces: BTreeMap::new() }
     }
 
-    /// l(b) of `model` on `slice`, as measured in the file `csv`.
+    /// l(b) of `model` on `slice`, as measured in the file `csv`. Up to the largest batch measured where `max_batch` is
+    /// not given; past it the last two points are continued.
     pub(super) fn profile(
         &mut self,
         csv: &str,
         model: &str,
         slice: &str,
         max_batch: Option<u32>,
-    ) -> Result<LatencyProfile, String> {
-        let path = self.folder.join(csv);
-        if !self.profiles.contains_key(&path) {
-            let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            self.profiles.insert(path.clone(), text);
-        }
-        let mut points = vec![];
-        for row in self.profiles[&path].lines().skip(1) {
-            let c: Vec<&str> = row.split(',').collect();
-            if c[0] == model && c[1] == slice {
-                points.push((
-                    c[3].parse::<u32>().map_err(|e| e.to_string())?,
-                    c[4].parse::<f64>().map_err(|e| e.to_string())?,
-                ));
+    ) -> Result<LatencyProfile, FileError> {
+        let file = match self.profiles.entry(self.folder.join(csv)) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => {
+                let file = ProfileFile::read(unread.key())?;
+                unread.insert(file)
             }
-        }
-        let most = points.iter().map(|p| p.0).max().unwrap_or(1);
-        LatencyProfile::from_points(&points, max_batch.unwrap_or(most), Beyond::Extrapolate)
-            .map_err(|e| e.to_string())
+        };
+        Ok(file.profile(model, slice, max_batch, Beyond::Extrapolate)?)
     }
 
     /// The trace in the file `csv`.
-    pub(super) fn trace(&mut self, csv: &str) -> Result<Arc<RateTrace>, TraceError> {
-        let path = self.folder.join(csv);
-        if let Some(trace) = self.traces.get(&path) {
-            return Ok(Arc::clone(trace));
-        }
-        let trace = Arc::new(RateTrace::load(&path)?);
-        self.traces.insert(path, Arc::clone(&trace));
-        Ok(trace)
+    pub(super) fn trace(&mut self, csv: &str) -> Result<Arc<RateTrace>, FileError> {
+        let trace = match self.traces.entry(self.folder.join(csv)) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => {
+                let trace = RateTrace::load(unread.key())?;
+                unread.insert(Arc::new(trace))
+            }
+        };
+        Ok(Arc::clone(trace))
     }
 }
