@@ -13,14 +13,17 @@ mod bars;
 mod cast;
 mod distributions;
 mod format;
+mod goodput;
 mod latency;
 mod lines;
+mod load;
 mod page;
 mod run;
 mod scale;
 mod table;
 mod timeline;
 
+pub use goodput::goodput_page;
 pub use run::run_page;
 
 /// The share of bad requests from which on a model counts as missing its SLO.

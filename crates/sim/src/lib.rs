@@ -4,7 +4,7 @@ mod html;
 mod policy;
 mod report;
 
-pub use html::run_page;
+pub use html::{goodput_page, run_page};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,

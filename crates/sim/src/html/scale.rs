@@ -86,6 +86,11 @@ impl Axis {
         self
     }
 
+    /// The end of the axis.
+    pub(super) fn end(&self) -> f64 {
+        self.hi
+    }
+
     /// The place of a value, 0 to [`SIZE`]. What lies outside the axis is put on its edge.
     pub(super) fn at(&self, value: f64) -> f64 {
         let share = match self.step {
