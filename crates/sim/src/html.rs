@@ -23,6 +23,11 @@ mod scale;
 mod table;
 mod timeline;
 
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
 pub use goodput::goodput_page;
 pub use run::run_page;
 
