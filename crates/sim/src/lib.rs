@@ -4,6 +4,7 @@ mod account;
 mod devices;
 mod fluid;
 mod goodput;
+mod html;
 mod in_flight;
 mod policies;
 mod policy;
@@ -15,6 +16,7 @@ mod workload;
 pub use downbeat_sched::Span;
 pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};
+pub use html::{goodput_page, run_page};
 pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{

@@ -1,0 +1,159 @@
+//! What every page shares: the shell, headline tiles, figures, legends and tabs.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("page.css");
+const SORT: &str = include_str!("sort.js");
+
+/// How many colours there are; see `page.css`.
+pub(super) const COLOURS: usize = 8;
+
+/// The class that gives a series its colour and its dashes.
+pub(super) fn colour(index: usize) -> String {
+    format!("c{}", index % COLOURS)
+}
+
+/// A whole page.
+pub(super) fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Downbeat" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    p.kicker { (kicker) }
+                    h1 { (title) }
+                    p.lead { (lead) }
+                }
+                main { (body) }
+                footer {
+                    p {
+                        "Simulated by Downbeat. A request is bad when it finishes after its SLO, is dropped, or is "
+                        "still unanswered when the run ends; requests of the warm-up are not counted. Goodput is the "
+                        "highest rate at which every model keeps 99 % of its requests in SLO."
+                    }
+                }
+                script { (PreEscaped(SORT)) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// How a headline number is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mood {
+    Neutral,
+    Good,
+    Bad,
+}
+
+impl Mood {
+    /// Good when the limit is kept. An unknown number is neither good nor bad.
+    pub(super) fn of_limit(value: f64, limit: f64) -> Self {
+        match value.partial_cmp(&limit) {
+            None => Self::Neutral,
+            Some(std::cmp::Ordering::Greater) => Self::Bad,
+            Some(_) => Self::Good,
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Self::Neutral => "tile",
+            Self::Good => "tile good",
+            Self::Bad => "tile bad",
+        }
+    }
+}
+
+/// One headline number.
+pub(super) struct Tile {
+    pub(super) what: &'static str,
+    pub(super) value: String,
+    pub(super) note: String,
+    pub(super) mood: Mood,
+}
+
+/// A row of headline numbers.
+pub(super) fn tiles(tiles: &[Tile]) -> Markup {
+    html! {
+        dl.tiles {
+            @for tile in tiles {
+                div class=(tile.mood.class()) {
+                    dt { (tile.what) }
+                    dd.value { (tile.value) }
+                    dd.note { (tile.note) }
+                }
+            }
+        }
+    }
+}
+
+/// A chart with the sentence that says what is to be seen, and the note that says how to read it.
+pub(super) fn figure(class: &str, title: &str, note: &str, body: &Markup) -> Markup {
+    html! {
+        figure class=(class) {
+            figcaption {
+                h3 { (title) }
+                @if !note.is_empty() { p { (note) } }
+            }
+            (body)
+        }
+    }
+}
+
+/// What is shown where a chart has no data.
+pub(super) fn nothing(why: &str) -> Markup {
+    html! { p.nothing { (why) } }
+}
+
+/// Whether a legend shows lines, with their dashes, or filled areas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Swatch {
+    Line,
+    Area,
+}
+
+/// A legend of (class, label). It stands above its chart, never on it.
+pub(super) fn legend(swatch: Swatch, entries: &[(String, String)]) -> Markup {
+    html! {
+        ul.legend {
+            @for (class, label) in entries {
+                li {
+                    @match swatch {
+                        Swatch::Line => {
+                            svg class={ "swatch line " (class) } viewBox="0 0 26 10" aria-hidden="true" {
+                                path d="M0 5H26" {}
+                            }
+                        },
+                        Swatch::Area => { span class={ "swatch area " (class) } {} },
+                    }
+                    span.name title=(label) { (label) }
+                }
+            }
+        }
+    }
+}
+
+/// One of several panels at a time, chosen without a script; on paper they follow each other.
+pub(super) fn tabs(group: &str, panels: &[(String, Markup)]) -> Markup {
+    if let [(_, only)] = panels {
+        return only.clone();
+    }
+    html! {
+        div.tabs {
+            @for (i, (label, panel)) in panels.iter().enumerate() {
+                input type="radio" name=(group) id={ (group) (i) } checked[i == 0];
+                label for={ (group) (i) } { (label) }
+                section.panel { (panel) }
+            }
+        }
+    }
+}
