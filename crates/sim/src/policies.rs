@@ -53,6 +53,11 @@ pub struct PolicyError {
 }
 
 impl PolicySpec {
+    /// Every policy with its settings and defaults, for help texts.
+    pub fn catalogue() -> String {
+        String::new()
+    }
+
     /// Runs the policy on a scenario.
     pub fn run(&self, scenario: &Scenario, seed: u64, until: Until) -> Result<RunReport, PolicyError> {
         match self.kind {
