@@ -1,0 +1,48 @@
+# Downbeat. `make` lists what can be done. Each target does the set-up it needs.
+
+CARGO ?= cargo
+# Tools that set-up builds go here, not into the user's home.
+TOOLS := $(CURDIR)/.tools
+export PATH := $(TOOLS)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test demo bench-policies format clean setup-test
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+build: ## Build the binary, target/release/downbeat
+	$(CARGO) build --release --locked
+
+test: setup-test ## Check format and lints, run every test, build the docs
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) nextest run --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --locked --doc --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
+
+demo: build ## Simulate a cluster under three policies and leave a page to look at
+	@mkdir -p out
+	./target/release/downbeat goodput scenarios/eight-models-8gpu.toml \
+		--policies guarded,deferred,eager --seeds 3 --html out/demo.html
+	@echo
+	@echo "Open out/demo.html in a browser. Then try:"
+	@echo "  ./target/release/downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred"
+
+bench-policies: ## Compare all policies on all scenarios (an hour on two cores; BENCH=quick for minutes)
+	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
+
+format: ## Format the code
+	$(CARGO) fmt --all
+
+clean: ## Remove what was built
+	rm -rf target out .tools
+
+# The lints and the formatter are components of the toolchain; the test runner is a crate, built once if the machine
+# does not have it.
+setup-test:
+	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+	@$(CARGO) nextest --version >/dev/null 2>&1 || \
+		{ echo "Building cargo-nextest into .tools, once; this takes a few minutes"; \
+		  $(CARGO) install cargo-nextest --locked --quiet --root $(TOOLS); }
