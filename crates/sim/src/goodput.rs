@@ -21,6 +21,8 @@ const RAREST_REQUESTS: f64 = 5_000.0;
 const GRID: f64 = 0.005;
 /// The grid ends at this many times the fluid bound, which bursts can pass.
 const GRID_END: f64 = 1.5;
+/// The curve of the first seed is drawn on to this many times the fluid bound, to show what overload does.
+const DRAWN_TO: f64 = 1.3;
 /// The search walks up in steps of so many grid points, and from the last rate that passed on in the next smaller ones.
 const STRIDES: [u32; 3] = [20, 5, 1];
 
@@ -45,9 +47,15 @@ impl GoodputSearch<'_> {
     /// Searches, on all cores. `on_done` is called once for each of the [`steps`](Self::steps), from any thread.
     pub fn run(&self, on_done: &(dyn Fn() + Sync)) -> Result<GoodputReport, PolicyError> {
         let bound_rps = fluid_bound_rps(self.scenario);
-        let seeds: Vec<u64> = (0..u64::from(self.seeds)).map(|step| self.scenario.seed + step).collect();
+        let tuned: Vec<PolicySpec> = self
+            .policies
+            .par_iter()
+            .map(|policy| self.tune(policy, bound_rps, on_done))
+            .collect::<Result<_, _>>()?;
+        let seeds: Vec<u64> =
+            (0..u64::from(self.seeds)).map(|step| self.scenario.seed.wrapping_add(step)).collect();
         let searches: Vec<(&PolicySpec, u64)> =
-            self.policies.iter().flat_map(|policy| seeds.iter().map(move |&seed| (policy, seed))).collect();
+            tuned.iter().flat_map(|policy| seeds.iter().map(move |&seed| (policy, seed))).collect();
         let knees = searches
             .par_iter()
             .map(|&(policy, seed)| {
@@ -56,30 +64,58 @@ impl GoodputSearch<'_> {
                 knee
             })
             .collect::<Result<Vec<Knee>, PolicyError>>()?;
-        let policies = self
-            .policies
-            .par_iter()
-            .zip(knees.par_chunks(seeds.len()))
-            .map(|(policy, knees)| Ok((policy.to_string(), self.summary(policy, knees, bound_rps)?)))
+        let policies = (self.policies.par_iter().zip(&tuned))
+            .zip(knees.par_chunks(seeds.len().max(1)))
+            .map(|((asked, tuned), knees)| Ok((asked.to_string(), self.summary(tuned, knees, bound_rps)?)))
             .collect::<Result<BTreeMap<_, _>, PolicyError>>()?;
         Ok(GoodputReport { scenario: self.scenario.name.clone(), fluid_bound_rps: bound_rps, policies })
     }
 
     /// How many steps of about equal length [`run`](Self::run) takes.
     pub fn steps(&self) -> u64 {
-        self.policies.len() as u64 * u64::from(self.seeds)
+        let tuning = |policy: &PolicySpec| match policy.variants(self.scenario).len() as u64 {
+            0 | 1 => 0,
+            several => several,
+        };
+        self.policies.iter().map(|policy| tuning(policy) + u64::from(self.seeds)).sum()
+    }
+
+    /// The best settings of a policy that leaves some open, by the first seed.
+    fn tune(
+        &self,
+        policy: &PolicySpec,
+        bound_rps: f64,
+        on_done: &(dyn Fn() + Sync),
+    ) -> Result<PolicySpec, PolicyError> {
+        let variants = policy.variants(self.scenario);
+        if variants.len() <= 1 {
+            return Ok(policy.clone());
+        }
+        let goodputs = variants
+            .par_iter()
+            .map(|variant| {
+                let knee = self.knee(variant, self.scenario.seed, bound_rps);
+                on_done();
+                knee.map(|knee| knee.goodput_rps)
+            })
+            .collect::<Result<Vec<f64>, PolicyError>>()?;
+        let best = goodputs.iter().zip(variants).max_by(|a, b| a.0.total_cmp(b.0));
+        Ok(best.map_or_else(|| policy.clone(), |(_, variant)| variant))
     }
 
     /// Walks up the grid to the first rate that fails.
     fn knee(&self, policy: &PolicySpec, seed: u64, bound_rps: f64) -> Result<Knee, PolicyError> {
         let rate = |point: u32| f64::from(point) * GRID * bound_rps;
+        // The first seed is also drawn, so its runs past the knee count too.
+        let drawn = seed == self.scenario.seed;
+        let until = if drawn { Until::End } else { Until::Failure };
         let end = (GRID_END / GRID) as u32;
         let mut curve = Vec::new();
         let (mut passed, mut failed) = (0, if bound_rps > 0.0 { end + 1 } else { 1 });
         for stride in STRIDES {
             let mut point = passed + stride;
             while point < failed {
-                let tried = self.try_rate(policy, seed, rate(point))?;
+                let tried = self.try_rate(policy, seed, rate(point), until)?;
                 curve.push(tried);
                 if tried.bad_rate_worst > BAD_RATE_MAX {
                     failed = point;
@@ -89,12 +125,24 @@ impl GoodputSearch<'_> {
                 }
             }
         }
+        if drawn && bound_rps > 0.0 {
+            let drawn_to = (DRAWN_TO / GRID) as u32;
+            for point in (0..=drawn_to).step_by(STRIDES[0] as usize).filter(|&point| point > failed) {
+                curve.push(self.try_rate(policy, seed, rate(point), until)?);
+            }
+        }
         curve.sort_by(|a, b| a.offered_rps.total_cmp(&b.offered_rps));
         Ok(Knee { goodput_rps: rate(passed), curve })
     }
 
-    fn try_rate(&self, policy: &PolicySpec, seed: u64, rate_rps: f64) -> Result<LoadPoint, PolicyError> {
-        let run = policy.run(&self.long_enough(rate_rps), seed, Until::Failure)?;
+    fn try_rate(
+        &self,
+        policy: &PolicySpec,
+        seed: u64,
+        rate_rps: f64,
+        until: Until,
+    ) -> Result<LoadPoint, PolicyError> {
+        let run = policy.run(&self.long_enough(rate_rps), seed, until)?;
         Ok(LoadPoint {
             offered_rps: rate_rps,
             bad_rate_worst: run.bad_rate_worst,

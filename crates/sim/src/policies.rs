@@ -58,6 +58,11 @@ impl PolicySpec {
         String::new()
     }
 
+    /// The settings to try where the policy leaves them open, to be told which are best; else the policy alone.
+    pub fn variants(&self, _scenario: &Scenario) -> Vec<PolicySpec> {
+        vec![self.clone()]
+    }
+
     /// Runs the policy on a scenario.
     pub fn run(&self, scenario: &Scenario, seed: u64, until: Until) -> Result<RunReport, PolicyError> {
         match self.kind {
