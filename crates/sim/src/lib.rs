@@ -2,8 +2,10 @@
 
 mod policy;
 mod report;
+mod rivals;
 
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
 };
+pub use rivals::{Shepherd, ShepherdSettings};
