@@ -8,4 +8,4 @@ pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
 };
-pub use rivals::{Shepherd, ShepherdSettings};
+pub use rivals::{BatchCap, Delayed, DelayedSettings, QueueTimeout, Shepherd, ShepherdSettings, SloSpan};

@@ -8,6 +8,8 @@
 //! device begins it as soon as it is through with what it was sent before. Only the decision what to send, and when,
 //! differs.
 
+mod alarm;
+mod delayed;
 mod devices;
 mod queue;
 mod setting;
@@ -15,4 +17,6 @@ mod shepherd;
 #[cfg(test)]
 mod tests;
 
+pub use delayed::{BatchCap, Delayed, DelayedSettings, QueueTimeout};
+pub use setting::SloSpan;
 pub use shepherd::{Shepherd, ShepherdSettings};

@@ -207,6 +207,16 @@ impl<'a> Lab<'a> {
 /// Every rival that can run the cluster, in several settings.
 fn rivals(cluster: &Cluster) -> Vec<(String, Box<dyn Policy>)> {
     let mut all: Vec<(String, Box<dyn Policy>)> = Vec::new();
+    let mut delayed = DelayedSettings::grid(cluster);
+    let mut preferred = DelayedSettings::default();
+    preferred.set("preferred", "2+5").unwrap();
+    preferred.set("delay", "0.3slo").unwrap();
+    preferred.set("timeout", "0.1slo").unwrap();
+    preferred.set("cap", "model").unwrap();
+    delayed.push(preferred);
+    for settings in delayed {
+        all.push((format!("delayed {settings}"), Box::new(Delayed::new(cluster, &settings))));
+    }
     let mut keen = ShepherdSettings::default();
     keen.set("lambda", "1.1").unwrap();
     for settings in [ShepherdSettings::default(), keen] {
@@ -286,5 +296,20 @@ proptest! {
 
 #[test]
 fn an_unknown_key_is_answered_with_the_known_ones() {
+    let delayed = DelayedSettings::default().set("dely", "1ms").unwrap_err();
+    assert_eq!(delayed, "delayed has no setting 'dely'; it has delay, cap, max_batch, preferred, timeout");
     assert!(ShepherdSettings::default().set("x", "1").unwrap_err().contains("lambda"));
+}
+
+#[test]
+fn what_is_displayed_can_be_set_again() {
+    let texts =
+        ["delay=0.25slo:cap=0.7slo:max_batch=9:preferred=4+8:timeout=2ms", "delay=0:cap=half:timeout=on"];
+    for text in texts {
+        let mut settings = DelayedSettings::default();
+        text.split(':')
+            .map(|pair| pair.split_once('=').unwrap())
+            .for_each(|(k, v)| settings.set(k, v).unwrap());
+        assert_eq!(settings.to_string(), text);
+    }
 }
