@@ -8,4 +8,7 @@ pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
 };
-pub use rivals::{BatchCap, Delayed, DelayedSettings, QueueTimeout, Shepherd, ShepherdSettings, SloSpan};
+pub use rivals::{
+    BatchCap, Clockwork, ClockworkSettings, Delayed, DelayedSettings, QueueTimeout, Shepherd,
+    ShepherdSettings, Sizes, SloSpan,
+};

@@ -9,6 +9,7 @@
 //! differs.
 
 mod alarm;
+mod clockwork;
 mod delayed;
 mod devices;
 mod queue;
@@ -17,6 +18,7 @@ mod shepherd;
 #[cfg(test)]
 mod tests;
 
+pub use clockwork::{Clockwork, ClockworkSettings, Sizes};
 pub use delayed::{BatchCap, Delayed, DelayedSettings, QueueTimeout};
 pub use setting::SloSpan;
 pub use shepherd::{Shepherd, ShepherdSettings};

@@ -217,6 +217,11 @@ fn rivals(cluster: &Cluster) -> Vec<(String, Box<dyn Policy>)> {
     for settings in delayed {
         all.push((format!("delayed {settings}"), Box::new(Delayed::new(cluster, &settings))));
     }
+    let mut clockwork = ClockworkSettings::grid(cluster);
+    clockwork.push(ClockworkSettings::published());
+    for settings in clockwork {
+        all.push((format!("clockwork {settings}"), Box::new(Clockwork::new(cluster, &settings))));
+    }
     let mut keen = ShepherdSettings::default();
     keen.set("lambda", "1.1").unwrap();
     for settings in [ShepherdSettings::default(), keen] {
@@ -298,6 +303,7 @@ proptest! {
 fn an_unknown_key_is_answered_with_the_known_ones() {
     let delayed = DelayedSettings::default().set("dely", "1ms").unwrap_err();
     assert_eq!(delayed, "delayed has no setting 'dely'; it has delay, cap, max_batch, preferred, timeout");
+    assert!(ClockworkSettings::default().set("x", "1").unwrap_err().contains("ahead, max_batch, max_exec"));
     assert!(ShepherdSettings::default().set("x", "1").unwrap_err().contains("lambda"));
 }
 
@@ -307,6 +313,15 @@ fn what_is_displayed_can_be_set_again() {
         ["delay=0.25slo:cap=0.7slo:max_batch=9:preferred=4+8:timeout=2ms", "delay=0:cap=half:timeout=on"];
     for text in texts {
         let mut settings = DelayedSettings::default();
+        text.split(':')
+            .map(|pair| pair.split_once('=').unwrap())
+            .for_each(|(k, v)| settings.set(k, v).unwrap());
+        assert_eq!(settings.to_string(), text);
+    }
+    let texts =
+        ["ahead=2ms:max_batch=16:max_exec=25ms:sizes=all:buffer=5ms:window=3", "ahead=10ms:sizes=pow2"];
+    for text in texts {
+        let mut settings = ClockworkSettings::default();
         text.split(':')
             .map(|pair| pair.split_once('=').unwrap())
             .for_each(|(k, v)| settings.set(k, v).unwrap());
