@@ -9,6 +9,6 @@ pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
 };
 pub use rivals::{
-    BatchCap, Clockwork, ClockworkSettings, Delayed, DelayedSettings, QueueTimeout, Shepherd,
-    ShepherdSettings, Sizes, SloSpan,
+    BatchCap, Clockwork, ClockworkSettings, Delayed, DelayedSettings, Headroom, Nexus, NexusError,
+    NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan,
 };

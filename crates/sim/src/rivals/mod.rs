@@ -12,6 +12,7 @@ mod alarm;
 mod clockwork;
 mod delayed;
 mod devices;
+mod nexus;
 mod queue;
 mod setting;
 mod shepherd;
@@ -20,5 +21,6 @@ mod tests;
 
 pub use clockwork::{Clockwork, ClockworkSettings, Sizes};
 pub use delayed::{BatchCap, Delayed, DelayedSettings, QueueTimeout};
+pub use nexus::{Headroom, Nexus, NexusError, NexusSettings};
 pub use setting::SloSpan;
 pub use shepherd::{Shepherd, ShepherdSettings};
