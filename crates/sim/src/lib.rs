@@ -9,6 +9,7 @@ mod in_flight;
 mod policies;
 mod policy;
 mod report;
+mod rivals;
 mod scenario;
 mod simulation;
 mod workload;
@@ -21,6 +22,10 @@ pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
+};
+pub use rivals::{
+    BatchCap, Clockwork, ClockworkSettings, Delayed, DelayedSettings, Headroom, Nexus, NexusError,
+    NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan,
 };
 pub use scenario::{
     Arrival, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,

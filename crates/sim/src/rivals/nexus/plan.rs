@@ -1,0 +1,177 @@
+//! Squishy bin packing: how many devices, and which models share one.
+
+use downbeat_sched::{Delays, LatencyProfile, ModelId, Span};
+
+use super::Headroom;
+
+/// What a model without traffic is planned for, so that its first request finds a place.
+pub(super) const LEAST_RPS: f64 = 0.1;
+
+/// A model with the rate to plan for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load<'a> {
+    pub(super) model: ModelId,
+    pub(super) profile: &'a LatencyProfile,
+    pub(super) slo: Span,
+    pub(super) delays: Delays,
+    pub(super) rps: f64,
+}
+
+/// What each device runs in its cycle.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    pub(super) devices: Vec<Vec<Share>>,
+}
+
+/// A model's turn in a device's cycle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Share {
+    pub(super) model: ModelId,
+    /// Requests per turn.
+    pub(super) batch: u32,
+    /// The part of the model's rate that this device is to carry.
+    pub(super) rps: f64,
+}
+
+/// A device in the making.
+#[derive(Clone, Debug)]
+struct Bin<'a> {
+    loads: Vec<(Load<'a>, Share)>,
+    /// The longest cycle that every model on it tolerates.
+    duty_s: f64,
+    /// The time that one cycle's batches run.
+    run_s: f64,
+}
+
+impl Bin<'_> {
+    fn occupancy(&self) -> f64 {
+        self.run_s / self.duty_s
+    }
+}
+
+impl Load<'_> {
+    fn run_s(&self, batch: u32) -> f64 {
+        self.profile.latency(batch).as_secs_f64()
+    }
+
+    /// What the network leaves of the SLO.
+    fn budget_s(&self, batch: u32) -> f64 {
+        (self.slo - self.delays.lead(batch)).as_secs_f64()
+    }
+
+    /// The largest b with 2 l(b) within the SLO: a request waits for one whole batch and runs in the next. 1 at least.
+    fn saturating_batch(&self) -> u32 {
+        let fits = |batch: u32| 2.0 * self.run_s(batch) <= self.budget_s(batch);
+        (1..=self.profile.max_batch()).take_while(|&batch| fits(batch)).last().unwrap_or(1)
+    }
+
+    /// The largest b that the rate fills in time, (b - 1) / w + l(b) <= s, and the longest duty cycle with it.
+    fn residual(&self, rps: f64, largest: u32) -> (u32, f64) {
+        let fits = |batch: u32| f64::from(batch - 1) / rps + self.run_s(batch) <= self.budget_s(batch);
+        let batch = (1..=largest).take_while(|&batch| fits(batch)).last().unwrap_or(1);
+        let tolerated = self.budget_s(batch) - self.run_s(batch);
+        // A model that not even a device of its own serves in time (2 l(1) > s) still gets one: some arrive in luck.
+        (batch, tolerated.min(f64::from(batch) / rps).max(self.run_s(batch)))
+    }
+}
+
+/// A plan for at most `devices` devices.
+pub(super) fn fit(loads: &[Load<'_>], devices: usize, headroom: Headroom) -> Plan {
+    let fits = |factor: f64| pack(loads, factor).len() <= devices;
+    let wanted = match headroom {
+        Headroom::Fit => 1000.0,
+        Headroom::Factor(factor) => factor,
+    };
+    let mut factor = wanted;
+    if !fits(wanted) {
+        // The number of devices is not quite monotone in the rates, so this finds *a* limit; it suffices.
+        let (mut low, mut high) = (1e-3_f64, wanted);
+        for _ in 0..30 {
+            let middle = (low * high).sqrt();
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        factor = low;
+    }
+    Plan { devices: squeeze(pack(loads, factor), devices).into_iter().map(shares).collect() }
+}
+
+fn shares(bin: Bin<'_>) -> Vec<Share> {
+    bin.loads.into_iter().map(|(_, share)| share).collect()
+}
+
+/// Packs all loads, scaled by `factor`, into as few devices as best fit finds.
+fn pack<'a>(loads: &[Load<'a>], factor: f64) -> Vec<Bin<'a>> {
+    let mut saturated = Vec::new();
+    let mut residual = Vec::new();
+    for load in loads.iter().filter(|load| load.run_s(1) <= load.budget_s(1)) {
+        let rps = (load.rps * factor).max(LEAST_RPS);
+        let batch = load.saturating_batch();
+        let run_s = load.run_s(batch);
+        let throughput = f64::from(batch) / run_s;
+        let whole = (rps / throughput).floor();
+        let share = Share { model: load.model, batch, rps: throughput };
+        for _ in 0..whole as usize {
+            saturated.push(Bin { loads: vec![(*load, share)], duty_s: run_s, run_s });
+        }
+        let rest = rps - whole * throughput;
+        if rest > 1e-3 * throughput || whole == 0.0 {
+            let (batch, duty_s) = load.residual(rest, batch);
+            let share = Share { model: load.model, batch, rps: rest };
+            residual.push(Bin { loads: vec![(*load, share)], duty_s, run_s: load.run_s(batch) });
+        }
+    }
+    saturated.extend(merge(residual));
+    saturated
+}
+
+/// Merges devices that each carry one model's residual load: the fullest first, each into where it fits tightest.
+fn merge(mut residual: Vec<Bin<'_>>) -> Vec<Bin<'_>> {
+    residual.sort_by(|a, b| b.occupancy().total_cmp(&a.occupancy()));
+    let mut packed: Vec<Bin<'_>> = Vec::new();
+    for bin in residual {
+        let mut best: Option<(usize, Bin<'_>)> = None;
+        for (place, other) in packed.iter().enumerate() {
+            if let Some(both) = merged(other, &bin)
+                && best.as_ref().is_none_or(|(_, so_far)| both.occupancy() > so_far.occupancy())
+            {
+                best = Some((place, both));
+            }
+        }
+        match best {
+            Some((place, both)) => packed[place] = both,
+            None => packed.push(bin),
+        }
+    }
+    packed
+}
+
+/// Two devices' loads on one: the shorter duty cycle rules, every batch shrinks ("squishes") to what arrives in it,
+/// and all of them must run within it.
+fn merged<'a>(one: &Bin<'a>, other: &Bin<'a>) -> Option<Bin<'a>> {
+    let duty_s = one.duty_s.min(other.duty_s);
+    let mut loads = Vec::with_capacity(one.loads.len() + other.loads.len());
+    let mut run_s = 0.0;
+    for (load, share) in one.loads.iter().chain(&other.loads) {
+        // A hair above a whole number is rounding, not another request.
+        let batch = ((duty_s * share.rps - 1e-3).ceil() as u32).clamp(1, load.profile.max_batch());
+        run_s += load.run_s(batch);
+        loads.push((*load, Share { batch, ..*share }));
+    }
+    (run_s <= duty_s).then_some(Bin { loads, duty_s, run_s })
+}
+
+/// Puts the bins beyond `devices`, the emptiest, on top of the emptiest others.
+fn squeeze(mut bins: Vec<Bin<'_>>, devices: usize) -> Vec<Bin<'_>> {
+    while bins.len() > devices.max(1) {
+        bins.sort_by(|a, b| b.occupancy().total_cmp(&a.occupancy()));
+        let (Some(last), Some(into)) = (bins.pop(), bins.last_mut()) else { break };
+        into.duty_s = into.duty_s.min(last.duty_s);
+        into.run_s += last.run_s;
+        into.loads.extend(last.loads);
+    }
+    bins
+}
