@@ -73,7 +73,7 @@ impl GoodputSearch<'_> {
 
     /// How many steps of about equal length [`run`](Self::run) takes.
     pub fn steps(&self) -> u64 {
-        let tuning = |policy: &PolicySpec| match policy.variants(self.scenario).len() as u64 {
+        let tuning = |policy: &PolicySpec| match policy.variants().len() as u64 {
             0 | 1 => 0,
             several => several,
         };
@@ -87,7 +87,7 @@ impl GoodputSearch<'_> {
         bound_rps: f64,
         on_done: &(dyn Fn() + Sync),
     ) -> Result<PolicySpec, PolicyError> {
-        let variants = policy.variants(self.scenario);
+        let variants = policy.variants();
         if variants.len() <= 1 {
             return Ok(policy.clone());
         }

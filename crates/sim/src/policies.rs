@@ -1,14 +1,18 @@
 //! Policies by name: `guarded:k=2:drop=window`.
 
+mod core;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::str::FromStr;
 
-use downbeat_sched::{
-    Deferred, Delays, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
-    WindowDrop,
-};
-
+use self::core::{CoreSettings, Rule};
+use crate::policy::Policy;
 use crate::report::RunReport;
+use crate::rivals::{
+    Clockwork, ClockworkSettings, Delayed, DelayedSettings, Nexus, NexusSettings, Shepherd, ShepherdSettings,
+};
 use crate::scenario::Scenario;
 use crate::simulation::{Until, simulate};
 
@@ -21,97 +25,186 @@ pub struct PolicySpec {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    Core { rule: Rule, drop: Drop, order: Order },
+    Core(CoreSettings),
+    Delayed(DelayedSettings),
+    Clockwork(ClockworkSettings),
+    Nexus(NexusSettings),
+    Shepherd(ShepherdSettings),
 }
 
-/// When a window opens.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Rule {
-    Deferred,
-    Guarded { k: f64 },
-    Eager,
+/// A policy that can be asked for.
+struct Entry {
+    name: &'static str,
+    about: &'static str,
+    default: fn() -> Kind,
+    /// The settings to try where none is given.
+    grid: fn() -> Vec<Kind>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Drop {
-    Window,
-    Timeout,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
-    SmallestId,
-    EarliestFree,
-}
+/// All of them: names, help and defaults come from here alone.
+const ENTRIES: [Entry; 8] = [
+    Entry {
+        name: "guarded",
+        about: "deferral whose windows open earlier by k times the work that waits per GPU",
+        default: || Kind::Core(CoreSettings::new(Rule::Guarded { k: 2.0 })),
+        grid: Vec::new,
+    },
+    Entry {
+        name: "deferred",
+        about: "Symphony's rule: a batch waits while one more request could still join for free",
+        default: || Kind::Core(CoreSettings::new(Rule::Deferred)),
+        grid: Vec::new,
+    },
+    Entry {
+        name: "eager",
+        about: "whenever a GPU is idle it starts the most urgent batch",
+        default: || Kind::Core(CoreSettings::new(Rule::Eager)),
+        grid: Vec::new,
+    },
+    Entry {
+        name: "delayed",
+        about: "Triton's dynamic batcher; goodput tries several settings unless some are given",
+        default: || Kind::Delayed(DelayedSettings::default()),
+        grid: || DelayedSettings::grid().into_iter().map(Kind::Delayed).collect(),
+    },
+    Entry {
+        name: "clockwork",
+        about: "Clockwork without its caps; goodput tries several settings unless some are given",
+        default: || Kind::Clockwork(ClockworkSettings::default()),
+        grid: || ClockworkSettings::grid().into_iter().map(Kind::Clockwork).collect(),
+    },
+    Entry {
+        name: "clockwork-published",
+        about: "Clockwork with the published caps on batch size and execution time",
+        default: || Kind::Clockwork(ClockworkSettings::published()),
+        grid: Vec::new,
+    },
+    Entry {
+        name: "nexus",
+        about: "Nexus: an epoch plan by squishy bin packing, each GPU cycling through its models",
+        default: || Kind::Nexus(NexusSettings::default()),
+        grid: Vec::new,
+    },
+    Entry {
+        name: "shepherd",
+        about: "Shepherd's flex: the largest feasible batch first, preempting much smaller ones",
+        default: || Kind::Shepherd(ShepherdSettings::default()),
+        grid: Vec::new,
+    },
+];
 
 /// Why a policy cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("policy {text:?}: {reason}")]
-pub struct PolicyError {
-    text: String,
-    reason: String,
+pub enum PolicyError {
+    /// No policy has this name.
+    #[error("there is no policy {name:?}{}; known are {}", suggestion(name), names())]
+    Unknown {
+        /// The name that was given.
+        name: String,
+    },
+    /// A setting is not what it must be.
+    #[error("policy {policy:?}: {reason}")]
+    Setting {
+        /// The policy's name.
+        policy: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The policy cannot run this scenario.
+    #[error("{policy} cannot run {scenario}: {reason}")]
+    Unsuitable {
+        /// The policy.
+        policy: String,
+        /// The scenario.
+        scenario: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+fn names() -> String {
+    ENTRIES.map(|entry| entry.name).join(", ")
+}
+
+fn suggestion(name: &str) -> String {
+    let distance = |entry: &Entry| strsim::damerau_levenshtein(entry.name, name);
+    let nearest = ENTRIES.iter().min_by_key(|entry| distance(entry)).filter(|entry| distance(entry) <= 3);
+    nearest.map_or_else(String::new, |entry| format!(" (did you mean {:?}?)", entry.name))
 }
 
 impl PolicySpec {
-    /// Every policy with its settings and defaults, for help texts.
+    /// Every policy with its settings and their defaults, for help texts.
     pub fn catalogue() -> String {
-        String::new()
+        let line =
+            |entry: &Entry| format!("  {:<20} {}\n{:23}{}\n", entry.name, entry.about, "", (entry.default)());
+        ENTRIES.iter().map(line).collect()
     }
 
     /// The settings to try where the policy leaves them open, to be told which are best; else the policy alone.
-    pub fn variants(&self, _scenario: &Scenario) -> Vec<PolicySpec> {
-        vec![self.clone()]
+    pub fn variants(&self) -> Vec<PolicySpec> {
+        let open = ENTRIES.iter().find(|entry| entry.name == self.text);
+        let variants: Vec<PolicySpec> = open
+            .map_or_else(Vec::new, |entry| (entry.grid)())
+            .into_iter()
+            .map(|kind| PolicySpec { text: format!("{}:{kind}", self.text), kind })
+            .collect();
+        if variants.is_empty() { vec![self.clone()] } else { variants }
     }
 
     /// Runs the policy on a scenario.
     pub fn run(&self, scenario: &Scenario, seed: u64, until: Until) -> Result<RunReport, PolicyError> {
-        match self.kind {
-            Kind::Core { rule, drop: Drop::Window, order } => {
-                Ok(self.run_with_drop::<WindowDrop>(rule, order, scenario, seed, until))
+        let cluster = scenario.cluster();
+        let report = match &self.kind {
+            Kind::Core(settings) => settings.run(self.text.clone(), scenario, seed, until),
+            Kind::Delayed(settings) => {
+                self.run_rival(Delayed::new(&cluster, settings), scenario, seed, until)
             }
-            Kind::Core { rule, drop: Drop::Timeout, order } => {
-                Ok(self.run_with_drop::<TimeoutDrop>(rule, order, scenario, seed, until))
+            Kind::Clockwork(settings) => {
+                self.run_rival(Clockwork::new(&cluster, settings), scenario, seed, until)
             }
-        }
+            Kind::Shepherd(settings) => {
+                self.run_rival(Shepherd::new(&cluster, settings), scenario, seed, until)
+            }
+            Kind::Nexus(settings) => match Nexus::new(&cluster, settings) {
+                Ok(nexus) => self.run_rival(nexus, scenario, seed, until),
+                Err(error) => {
+                    return Err(PolicyError::Unsuitable {
+                        policy: self.text.clone(),
+                        scenario: scenario.name.clone(),
+                        reason: error.to_string(),
+                    });
+                }
+            },
+        };
+        Ok(report)
     }
 
-    fn run_with_drop<D: DropRule>(
-        &self,
-        rule: Rule,
-        order: Order,
-        scenario: &Scenario,
-        seed: u64,
-        until: Until,
-    ) -> RunReport {
-        match order {
-            Order::SmallestId => self.run_with_order::<D, SmallestId>(rule, scenario, seed, until),
-            Order::EarliestFree => self.run_with_order::<D, EarliestFree>(rule, scenario, seed, until),
+    fn run_rival<P: Policy>(&self, mut policy: P, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
+        simulate(scenario, seed, self.text.clone(), &mut policy, until)
+    }
+}
+
+impl Kind {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match self {
+            Kind::Core(settings) => settings.set(key, value),
+            Kind::Delayed(settings) => settings.set(key, value),
+            Kind::Clockwork(settings) => settings.set(key, value),
+            Kind::Nexus(settings) => settings.set(key, value),
+            Kind::Shepherd(settings) => settings.set(key, value),
         }
     }
+}
 
-    fn run_with_order<D: DropRule, O: GpuOrder>(
-        &self,
-        rule: Rule,
-        scenario: &Scenario,
-        seed: u64,
-        until: Until,
-    ) -> RunReport {
-        match rule {
-            Rule::Deferred => self.run_core(Deferred::<D, O>::new(), scenario, seed, until),
-            Rule::Guarded { k } => self.run_core(Guarded::<D, O>::new(k), scenario, seed, until),
-            Rule::Eager => self.run_core(Eager::<D, O>::new(), scenario, seed, until),
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Core(settings) => settings.fmt(f),
+            Kind::Delayed(settings) => settings.fmt(f),
+            Kind::Clockwork(settings) => settings.fmt(f),
+            Kind::Nexus(settings) => settings.fmt(f),
+            Kind::Shepherd(settings) => settings.fmt(f),
         }
-    }
-
-    fn run_core<P: downbeat_sched::Policy>(
-        &self,
-        policy: P,
-        scenario: &Scenario,
-        seed: u64,
-        until: Until,
-    ) -> RunReport {
-        let delays: Delays = scenario.delays;
-        simulate(scenario, seed, self.text.clone(), &mut Scheduler::new(policy, delays), until)
     }
 }
 
@@ -125,27 +218,20 @@ impl FromStr for PolicySpec {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<PolicySpec, PolicyError> {
-        let fail = |reason: String| PolicyError { text: text.to_owned(), reason };
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
-        let (mut rule, mut drop, mut order) = match name {
-            "deferred" => (Rule::Deferred, Drop::Window, Order::SmallestId),
-            "guarded" => (Rule::Guarded { k: 2.0 }, Drop::Window, Order::SmallestId),
-            "eager" => (Rule::Eager, Drop::Timeout, Order::SmallestId),
-            _ => return Err(fail("unknown".into())),
-        };
+        let entry = ENTRIES
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(|| PolicyError::Unknown { name: name.to_owned() })?;
+        let fail = |reason| PolicyError::Setting { policy: entry.name, reason };
+        let mut kind = (entry.default)();
         for part in parts {
-            match (part.split_once('='), &mut rule) {
-                (Some(("drop", "window")), _) => drop = Drop::Window,
-                (Some(("drop", "timeout")), _) => drop = Drop::Timeout,
-                (Some(("order", "smallest-id")), _) => order = Order::SmallestId,
-                (Some(("order", "earliest-free")), _) => order = Order::EarliestFree,
-                (Some(("k", value)), Rule::Guarded { k }) => {
-                    *k = value.parse().map_err(|_| fail("k".into()))?;
-                }
-                _ => return Err(fail(part.to_owned())),
-            }
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| fail(format!("'{part}' is not a setting; write KEY=VALUE")))?;
+            kind.set(key, value).map_err(fail)?;
         }
-        Ok(PolicySpec { text: text.to_owned(), kind: Kind::Core { rule, drop, order } })
+        Ok(PolicySpec { text: text.to_owned(), kind })
     }
 }

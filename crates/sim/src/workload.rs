@@ -142,9 +142,10 @@ impl TraceWalk {
     /// Walks until `requests` have come, and says when that is.
     fn advance(&mut self, mut requests: f64) -> f64 {
         // Whole passes in one step: at a low rate a short trace passes many times between two requests.
-        let passes = (requests / self.per_pass).floor();
-        self.pass_begin_ns += passes * self.length_ns;
-        requests -= passes * self.per_pass;
+        // The remainder is exact; a difference would leave many passes' worth of rounding error to walk through.
+        let rest = requests % self.per_pass;
+        self.pass_begin_ns += ((requests - rest) / self.per_pass).round() * self.length_ns;
+        requests = rest;
         loop {
             let piece = self.trace.pieces()[self.piece];
             let rate = piece.rate * self.scale;

@@ -207,7 +207,7 @@ impl<'a> Lab<'a> {
 /// Every rival that can run the cluster, in several settings.
 fn rivals(cluster: &Cluster) -> Vec<(String, Box<dyn Policy>)> {
     let mut all: Vec<(String, Box<dyn Policy>)> = Vec::new();
-    let mut delayed = DelayedSettings::grid(cluster);
+    let mut delayed = DelayedSettings::grid();
     let mut preferred = DelayedSettings::default();
     preferred.set("preferred", "2+5").unwrap();
     preferred.set("delay", "0.3slo").unwrap();
@@ -217,7 +217,7 @@ fn rivals(cluster: &Cluster) -> Vec<(String, Box<dyn Policy>)> {
     for settings in delayed {
         all.push((format!("delayed {settings}"), Box::new(Delayed::new(cluster, &settings))));
     }
-    let mut clockwork = ClockworkSettings::grid(cluster);
+    let mut clockwork = ClockworkSettings::grid();
     clockwork.push(ClockworkSettings::published());
     for settings in clockwork {
         all.push((format!("clockwork {settings}"), Box::new(Clockwork::new(cluster, &settings))));

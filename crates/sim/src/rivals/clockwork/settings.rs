@@ -5,7 +5,6 @@ use std::fmt;
 use downbeat_sched::Span;
 
 use super::super::setting;
-use crate::Cluster;
 
 /// Which batch sizes a model was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +59,7 @@ impl ClockworkSettings {
 
     /// The settings worth trying. The published 10 ms suit SLOs of 100 ms; where SLOs are of that order themselves,
     /// batches that are fixed 10 ms ahead are fixed too early.
-    pub fn grid(_cluster: &Cluster) -> Vec<ClockworkSettings> {
+    pub fn grid() -> Vec<ClockworkSettings> {
         let mut grid = Vec::new();
         for sizes in [Sizes::PowersOfTwo, Sizes::All] {
             for ahead in [10, 5, 2, 1].map(Span::from_millis) {

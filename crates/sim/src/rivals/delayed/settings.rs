@@ -69,7 +69,7 @@ impl DelayedSettings {
     ///
     /// One model on many devices does best with a large cap, because its batches start staggered; many models on few
     /// devices do best with a small one and a long delay.
-    pub fn grid(_cluster: &Cluster) -> Vec<DelayedSettings> {
+    pub fn grid() -> Vec<DelayedSettings> {
         let caps = [(BatchCap::HalfSlo, 0.5), (BatchCap::Share(0.7), 0.7), (BatchCap::Share(0.8), 0.8)];
         let mut grid = Vec::new();
         for (cap, longest_run) in caps {

@@ -91,8 +91,7 @@ fn the_timeout_is_what_a_full_batch_leaves_of_the_slo() {
 
 #[test]
 fn the_grid_leaves_every_capped_batch_time_to_run_after_its_delay() {
-    let names: Vec<String> =
-        DelayedSettings::grid(&cluster(1, &[])).iter().map(ToString::to_string).collect();
+    let names: Vec<String> = DelayedSettings::grid().iter().map(ToString::to_string).collect();
     assert_eq!(names.len(), 20);
     assert!(names.contains(&"delay=0.25slo:cap=half:timeout=on".to_string()), "{names:?}");
     assert!(names.contains(&"delay=0.125slo:cap=0.8slo:timeout=off".to_string()), "{names:?}");

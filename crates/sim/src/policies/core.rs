@@ -1,0 +1,128 @@
+//! Downbeat's own policies: from settings that people write to types that the scheduler is compiled for.
+
+use std::fmt;
+
+use downbeat_sched::{
+    Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
+    WindowDrop,
+};
+
+use crate::report::RunReport;
+use crate::scenario::Scenario;
+use crate::simulation::{Until, simulate};
+
+/// A policy of the scheduler core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CoreSettings {
+    rule: Rule,
+    drop: Drop,
+    order: Order,
+}
+
+/// When a window opens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rule {
+    Deferred,
+    Guarded { k: f64 },
+    Eager,
+}
+
+/// Which requests are given up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Drop {
+    Window,
+    Timeout,
+}
+
+/// Which idle device is taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    SmallestId,
+    EarliestFree,
+}
+
+/// What a run needs besides the policy.
+struct Job<'a> {
+    name: String,
+    scenario: &'a Scenario,
+    seed: u64,
+    until: Until,
+}
+
+impl CoreSettings {
+    /// The rule with its usual drop rule: without waiting, giving up heads for larger batches only makes them smaller.
+    pub(super) fn new(rule: Rule) -> CoreSettings {
+        let drop = if rule == Rule::Eager { Drop::Timeout } else { Drop::Window };
+        CoreSettings { rule, drop, order: Order::SmallestId }
+    }
+
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match (key, value, &mut self.rule) {
+            ("drop", "window", _) => self.drop = Drop::Window,
+            ("drop", "timeout", _) => self.drop = Drop::Timeout,
+            ("drop", ..) => return Err(format!("'{value}' is not a drop rule; write window or timeout")),
+            ("order", "smallest-id", _) => self.order = Order::SmallestId,
+            ("order", "earliest-free", _) => self.order = Order::EarliestFree,
+            ("order", ..) => {
+                return Err(format!("'{value}' is not an order; write smallest-id or earliest-free"));
+            }
+            ("k", _, Rule::Guarded { k }) => {
+                let number = value.parse().ok().filter(|k: &f64| k.is_finite() && *k >= 0.0);
+                *k = number.ok_or_else(|| format!("k: '{value}' is not a number of 0 or more"))?;
+            }
+            (_, _, rule) => {
+                let k = if matches!(rule, Rule::Guarded { .. }) { "k, " } else { "" };
+                return Err(format!("there is no setting '{key}'; known are {k}drop, order"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the policy: the one place where names become types.
+    pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
+        let job = Job { name, scenario, seed, until };
+        match self.drop {
+            Drop::Window => self.run_with_drop::<WindowDrop>(job),
+            Drop::Timeout => self.run_with_drop::<TimeoutDrop>(job),
+        }
+    }
+
+    fn run_with_drop<D: DropRule>(&self, job: Job<'_>) -> RunReport {
+        match self.order {
+            Order::SmallestId => self.run_with_order::<D, SmallestId>(job),
+            Order::EarliestFree => self.run_with_order::<D, EarliestFree>(job),
+        }
+    }
+
+    fn run_with_order<D: DropRule, O: GpuOrder>(&self, job: Job<'_>) -> RunReport {
+        match self.rule {
+            Rule::Deferred => job.run(Deferred::<D, O>::new()),
+            Rule::Guarded { k } => job.run(Guarded::<D, O>::new(k)),
+            Rule::Eager => job.run(Eager::<D, O>::new()),
+        }
+    }
+}
+
+impl Job<'_> {
+    fn run<P: downbeat_sched::Policy>(self, policy: P) -> RunReport {
+        let mut scheduler = Scheduler::new(policy, self.scenario.delays);
+        simulate(self.scenario, self.seed, self.name, &mut scheduler, self.until)
+    }
+}
+
+impl fmt::Display for CoreSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Rule::Guarded { k } = self.rule {
+            write!(f, "k={k}:")?;
+        }
+        let drop = match self.drop {
+            Drop::Window => "window",
+            Drop::Timeout => "timeout",
+        };
+        let order = match self.order {
+            Order::SmallestId => "smallest-id",
+            Order::EarliestFree => "earliest-free",
+        };
+        write!(f, "drop={drop}:order={order}")
+    }
+}
