@@ -140,6 +140,11 @@ impl PolicySpec {
         ENTRIES.iter().map(line).collect()
     }
 
+    /// Its name, without settings.
+    pub fn name(&self) -> &str {
+        self.text.split_once(':').map_or(&self.text, |(name, _)| name)
+    }
+
     /// The settings to try where the policy leaves them open, to be told which are best; else the policy alone.
     pub fn variants(&self) -> Vec<PolicySpec> {
         let open = ENTRIES.iter().find(|entry| entry.name == self.text);

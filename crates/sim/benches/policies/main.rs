@@ -1,0 +1,58 @@
+//! `make bench-policies`: every policy on every scenario, beside the figures that others reached.
+//!
+//! Parts can be asked for by name (`reference`, `symphony`, `suite`, `speed`); `quick` uses one seed instead of five.
+//! A word that is neither limits the suite to the scenarios whose name contains it.
+
+#![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
+
+mod reference;
+mod speed;
+mod suite;
+mod symphony;
+
+use std::path::{Path, PathBuf};
+
+use downbeat_sim::{GoodputReport, GoodputSearch, PolicySpec, Scenario};
+
+const PARTS: [&str; 4] = ["reference", "symphony", "suite", "speed"];
+
+fn main() {
+    // Cargo passes `--bench` on.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let seeds = if words.iter().any(|word| word == "quick") { 1 } else { 5 };
+    let asked = |part: &str| {
+        !words.iter().any(|word| PARTS.contains(&word.as_str())) || words.iter().any(|w| w == part)
+    };
+    let filters: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| *word != "quick" && !PARTS.contains(word)).collect();
+    if asked("reference") && filters.is_empty() {
+        reference::print(seeds);
+    }
+    if asked("symphony") && filters.is_empty() {
+        symphony::print(seeds);
+    }
+    if asked("suite") {
+        suite::print(seeds, &filters);
+    }
+    if asked("speed") && filters.is_empty() {
+        speed::print();
+    }
+}
+
+fn scenario_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn load(name: &str) -> Scenario {
+    let path = scenario_folder().join(format!("{name}.toml"));
+    Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn policy(text: &str) -> PolicySpec {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn goodput(scenario: &Scenario, policies: &[PolicySpec], seeds: u32) -> GoodputReport {
+    let search = GoodputSearch { scenario, policies, seeds };
+    search.run(&|| {}).unwrap_or_else(|error| panic!("{error}"))
+}
