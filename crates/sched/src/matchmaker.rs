@@ -159,11 +159,12 @@ impl<P: Policy> Matchmaker<P> {
 
     /// The next device to give away at `now`. The model's candidates are withdrawn with it.
     pub(crate) fn grant(&mut self, now: Time) -> Option<Grant> {
+        // All classes first: a model may have the choice between two whose windows open at this very instant.
+        (0..self.pools.len()).for_each(|class| self.open_windows(ClassId(class as u16), now));
         (0..self.pools.len()).find_map(|class| self.grant_in(ClassId(class as u16), now))
     }
 
     fn grant_in(&mut self, class: ClassId, now: Time) -> Option<Grant> {
-        self.open_windows(class, now);
         let (_, model) = self.pools[class.0 as usize].open.peek()?;
         let model = ModelId(model);
         // Where the model could also have an idle device of a slower class, it takes that one.
