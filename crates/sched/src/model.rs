@@ -74,6 +74,8 @@ impl<D: DropRule> Model<D> {
         for (class, profile) in spec.profiles {
             self.set_profile(class, profile, is_present(class));
         }
+        let classes = self.deployments.len();
+        self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
         self.default_priority = spec.default_priority;
         self.queue_limit = spec.queue_limit;
     }
