@@ -2,4 +2,5 @@
 
 mod behaviour;
 mod cluster;
+mod oracle;
 mod properties;
