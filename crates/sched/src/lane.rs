@@ -176,3 +176,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
