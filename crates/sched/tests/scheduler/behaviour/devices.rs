@@ -133,6 +133,21 @@ fn delays_move_the_window_forward() {
     }
 }
 
+/// 1 ms per request. One request of model 1 due at 30 must be sent by 30 - l(1) - 1 = 23; four of model 2 due at 35 by
+/// 35 - l(4) - 4 = 22, although they would start later.
+#[test]
+fn the_way_to_the_device_counts_in_what_must_go_first() {
+    let delays = Delays { control: Span::ZERO, data: span(1.0) };
+    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    cluster.add_model(ModelId(1), on_class_0(1.0, 5.0, 32));
+    cluster.add_model(ModelId(2), on_class_0(1.0, 5.0, 32));
+    cluster.request(0, 50.0); // From 1 to 7.
+    cluster.request(1, 30.0);
+    (0..4).for_each(|_| cluster.request(2, 35.0));
+    cluster.drain();
+    assert_eq!(cluster.batches()[1..], [(7.0, 0, vec![2, 3, 4, 5]), (16.0, 0, vec![1])]);
+}
+
 /// The device should be free at 7. It says nothing, so at 7.5 nobody knows: the batch waits until it reports, at 12.
 #[test]
 fn an_overdue_device_gets_nothing_until_it_reports() {

@@ -3,7 +3,7 @@
 use downbeat_sched::*;
 
 use super::{on_class_0, one_model};
-use crate::cluster::{State, TestCluster, at};
+use crate::cluster::{State, TestCluster, at, linear, span};
 
 /// The one device is taken until 7.5; meanwhile a request arrives every millisecond from 0 to 7, due 12 ms later.
 fn queue_behind_a_busy_device<D: DropRule>() -> TestCluster<Deferred<D, SmallestId>> {
@@ -33,6 +33,21 @@ fn window_drop_gives_up_heads_for_the_batch_that_the_load_can_sustain() {
     let mut cluster = queue_behind_a_busy_device::<WindowDrop>();
     cluster.drain();
     assert_eq!(cluster.batches()[1..], [(7.5, 0, vec![5, 6, 7])]);
+}
+
+/// The largest b that can be gathered and run in time: 3 in 12 ms, b + 5 + b <= 12; 2 in 14 ms where each request needs
+/// 0.5 ms on its way and each batch 2 ms, b + 5 + 1.5b <= 14 - 2. At least 1, whatever the load.
+#[test]
+fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
+    let profile = linear(1.0, 5.0, 32);
+    let delays = Delays { control: span(2.0), data: span(0.5) };
+    let target = |delays, gap, slo_ms| WindowDrop::target(&profile, &delays, gap, span(slo_ms));
+    assert_eq!(target(Delays::default(), span(1.0), 12.0), 3);
+    assert_eq!(target(delays, span(1.0), 14.0), 2);
+    assert_eq!(target(Delays::default(), Span::ZERO, 100.0), 32);
+    assert_eq!(target(Delays::default(), Span::MAX, 12.0), 1);
+    assert_eq!(target(Delays::default(), span(1.0), 2.0), 1);
+    assert_eq!(TimeoutDrop::target(&profile, &delays, span(1.0), span(100.0)), 1);
 }
 
 /// Four devices sustain batches of 15 at SLO 25 (l(15) * 5/4 = 25): 3 requests per ms. Twice that arrives, so

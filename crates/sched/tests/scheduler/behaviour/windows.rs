@@ -101,6 +101,21 @@ fn a_freed_device_goes_to_the_model_that_must_start_first() {
     assert_eq!(cluster.batches(), [(0.0, 0, vec![0]), (6.0, 0, vec![2])]);
 }
 
+/// Model 1, l(b) = 5b + 1, must start by 31 - l(1) = 25; model 2, l(b) = b + 5, by 30 - l(1) = 24. That the window of
+/// model 1 opened earlier, at 31 - l(2) = 20 and not at 23, does not count.
+#[test]
+fn it_is_not_the_window_that_opened_first_that_counts() {
+    let mut cluster = one_model(deferred(), 1);
+    cluster.add_model(ModelId(1), on_class_0(5.0, 1.0, 32));
+    cluster.add_model(ModelId(2), on_class_0(1.0, 5.0, 32));
+    cluster.run_until(at(18.0));
+    cluster.request(0, 24.0); // Keeps the device until 24.
+    cluster.request(1, 31.0);
+    cluster.request(2, 30.0);
+    cluster.run_until(at(24.0));
+    assert_eq!(cluster.batches(), [(18.0, 0, vec![0]), (24.0, 0, vec![2])]);
+}
+
 /// The device is taken until 6. The window of the first request opens at 12.5 - 7 = 5.5; the second one comes at 5.9
 /// and is in the batch when the device is free: 6 + l(2) = 13 is past 12.5, so only if the first has time until 13.
 #[test]
@@ -176,6 +191,19 @@ fn guarded_deferral_counts_the_work_of_all_models_and_forgets_what_has_started()
     cluster.request(0, 12.0);
     cluster.drain();
     assert_eq!(cluster.batches(), [(1.0, 0, vec![1]), (46.5, 0, vec![0])]);
+}
+
+/// Alone, model 0 opens 6 / 4 before 5; what model 1 had waiting went with it at 0.5.
+#[test]
+fn guarded_deferral_forgets_the_work_of_a_removed_model() {
+    let mut cluster = one_model(Guarded::<TimeoutDrop, SmallestId>::new(1.0), 4);
+    cluster.add_model(ModelId(1), on_class_0(1.0, 9.0, 32));
+    cluster.request(1, 60.0);
+    cluster.request(0, 12.0);
+    cluster.run_until(at(0.5));
+    cluster.remove_model(ModelId(1));
+    cluster.drain();
+    assert_eq!(cluster.batches(), [(3.5, 0, vec![1])]);
 }
 
 /// Twice the devices, half the head start: the window that opened at 2 with four devices opens at 3.5 with eight.
