@@ -47,7 +47,17 @@ pub(crate) struct Batch {
 }
 
 impl View {
-    fn count(&mut self, ticket: Ticket) {
+    /// Takes in a ticket, where `waiting` others wait.
+    ///
+    /// One due before others that this class has given up is given up with them. But what is no longer there says
+    /// nothing about a newcomer: without this, a request due before any that was ever given up would be lost at once.
+    fn count(&mut self, ticket: Ticket, waiting: usize) {
+        if self.alive == waiting {
+            self.given_up = None;
+        }
+        if self.suffix == self.alive {
+            self.prefix = self.given_up;
+        }
         self.alive += usize::from(Some(ticket) > self.given_up);
         self.suffix += usize::from(Some(ticket) > self.prefix);
     }
@@ -82,9 +92,10 @@ impl Lane {
 
     /// `false` where the ticket was already there.
     pub(crate) fn insert(&mut self, ticket: Ticket) -> bool {
+        let waiting = self.queue.len();
         let inserted = self.queue.insert(ticket);
         if inserted {
-            self.views.iter_mut().for_each(|view| view.count(ticket));
+            self.views.iter_mut().for_each(|view| view.count(ticket, waiting));
         }
         inserted
     }
@@ -165,3 +176,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,30 +159,29 @@ impl<P: Policy> Matchmaker<P> {
 
     /// The next device to give away at `now`. The model's candidates are withdrawn with it.
     pub(crate) fn grant(&mut self, now: Time) -> Option<Grant> {
+        // All classes first: a model may have the choice between two whose windows open at this very instant.
+        (0..self.pools.len()).for_each(|class| self.open_windows(ClassId(class as u16), now));
         (0..self.pools.len()).find_map(|class| self.grant_in(ClassId(class as u16), now))
     }
 
     fn grant_in(&mut self, class: ClassId, now: Time) -> Option<Grant> {
-        self.open_windows(class, now);
+        let (_, first) = self.pools[class.0 as usize].open.peek()?;
+        // Where the model could also have an idle device of a slower class, that class gives away first, in its own
+        // order: a model with a choice must not overtake a more urgent one without.
+        let slower = self.posted[first as usize].iter().take_while(|other| other.class != class);
+        let class = slower
+            .map(|other| other.class)
+            .find(|other| {
+                self.idle_gpu(*other).is_some() && self.pools[other.0 as usize].open.contains(first)
+            })
+            .unwrap_or(class);
         let (_, model) = self.pools[class.0 as usize].open.peek()?;
         let model = ModelId(model);
-        // Where the model could also have an idle device of a slower class, it takes that one.
-        let slower = self.posted[model.0 as usize].iter().take_while(|other| other.class != class).copied();
-        let choice = slower
-            .filter(|other| self.pools[other.class.0 as usize].open.contains(model.0))
-            .find_map(|other| Some((other, self.idle_gpu(other.class)?)));
-        let (candidate, gpu) = match choice {
-            Some(choice) => choice,
-            None => {
-                let candidate = self.candidate(model, class)?;
-                let gpu =
-                    self.idle_gpu(class).or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
-                (candidate, gpu)
-            }
-        };
+        let candidate = self.candidate(model, class)?;
+        let gpu = self.idle_gpu(class).or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
         self.post(model, &[]);
         let free_at = self.gpus[gpu.0 as usize].map_or(now, |gpu| gpu.free_at);
-        Some(Grant { model, gpu, class: candidate.class, free_at, reason: self.reason(&candidate, now) })
+        Some(Grant { model, gpu, class, free_at, reason: self.reason(&candidate, now) })
     }
 
     /// Moves the models whose window is open by now from `pending` to `open`.

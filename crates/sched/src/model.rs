@@ -74,6 +74,8 @@ impl<D: DropRule> Model<D> {
         for (class, profile) in spec.profiles {
             self.set_profile(class, profile, is_present(class));
         }
+        let classes = self.deployments.len();
+        self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
         self.default_priority = spec.default_priority;
         self.queue_limit = spec.queue_limit;
     }
@@ -116,9 +118,9 @@ impl<D: DropRule> Model<D> {
 
     /// Takes a waiting request out of its queue; `false` where it does not wait.
     pub(crate) fn cancel(&mut self, request: &Request) -> bool {
-        let priority = self.level(request.priority);
+        // In every lane: the default priority may have been another one when the request arrived.
         let ticket = Ticket { deadline: request.deadline, id: request.id };
-        self.lanes.iter_mut().any(|lane| lane.priority == priority && lane.remove(ticket))
+        self.lanes.iter_mut().any(|lane| lane.remove(ticket))
     }
 
     pub(crate) fn waiting(&self) -> usize {

@@ -97,6 +97,19 @@ mod tests {
     }
 
     #[test]
+    fn the_allowance_follows_the_requests_and_ignores_a_stray() {
+        let mut rate = ArrivalRate::new();
+        let allowance_after = |rate: &mut ArrivalRate, requests: u64, allowance_ms| {
+            (0..requests).for_each(|_| rate.count(ms(0), Span::from_millis(allowance_ms)));
+            rate.allowance().as_millis_f64()
+        };
+        assert_eq!(allowance_after(&mut rate, 1, 20), 20.0);
+        assert!((20.0..22.0).contains(&allowance_after(&mut rate, 1, 80)));
+        assert!((79.0..=80.0).contains(&allowance_after(&mut rate, 200, 80)));
+        assert!((20.0..21.0).contains(&allowance_after(&mut rate, 200, 20)));
+    }
+
+    #[test]
     fn a_rate_is_forgotten_after_the_window() {
         let mut rate = ArrivalRate::new();
         for step in 0..1_000 {

@@ -82,7 +82,8 @@ impl<P: Policy> Scheduler<P> {
                     self.offer(model, out);
                 }
             }
-            Event::Timer => {}
+            // Used up, whether or not it came too early: it must be armed again even for the same time.
+            Event::Timer => self.armed = Time::ZERO,
         }
         self.settle(out);
     }

@@ -1,12 +1,11 @@
 //! What must hold for every sequence of events, checked over random ones.
 
-mod cluster;
-
-use cluster::TestCluster;
 use downbeat_sched::*;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::cluster::{TestCluster, linear};
 
 const MODELS: u32 = 4;
 const GPUS: u32 = 4;
@@ -76,8 +75,7 @@ fn random_spec(random: &mut Xoshiro256PlusPlus, classes: u16) -> ModelSpec {
 
 fn random_profile(random: &mut Xoshiro256PlusPlus) -> LatencyProfile {
     let alpha_ms = [0.0, 0.02, 0.3, 1.0][random.random_range(0..4)];
-    LatencyProfile::linear(alpha_ms, random.random_range(0.1..8.0), random.random_range(1..40))
-        .expect("valid coefficients")
+    linear(alpha_ms, random.random_range(0.1..8.0), random.random_range(1..40))
 }
 
 /// The checks themselves are in [`TestCluster`]; here two runs of the same life must agree to the bit.
@@ -129,9 +127,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         (edge, model.clone(), time.clone(), any::<u8>()).prop_map(|(id, model, deadline, priority)| {
             Request { id: RequestId(id), model, deadline, priority: Priority(priority) }
         });
-    let profile = (0.0f64..3.0, 0.0f64..10.0, 1u32..50).prop_map(|(alpha, beta, max)| {
-        LatencyProfile::linear(alpha, beta + 0.01, max).expect("valid coefficients")
-    });
+    let profile =
+        (0.0f64..3.0, 0.0f64..10.0, 1u32..50).prop_map(|(alpha, beta, max)| linear(alpha, beta + 0.01, max));
     let spec = (prop::collection::vec((class.clone(), profile.clone()), 0..4), any::<u8>(), 0usize..10)
         .prop_map(|(profiles, priority, queue_limit)| ModelSpec {
             profiles,

@@ -13,6 +13,7 @@ pub(crate) struct TestCluster<P: Policy> {
     scheduler: Scheduler<P>,
     delays: Delays,
     models: BTreeMap<ModelId, BTreeMap<ClassId, LatencyProfile>>,
+    default_priorities: BTreeMap<ModelId, Priority>,
     gpus: BTreeMap<GpuId, TestGpu>,
     requests: BTreeMap<RequestId, (Request, State)>,
     timer: Time,
@@ -43,6 +44,34 @@ pub(crate) enum State {
     Answered(Outcome),
 }
 
+/// A batch that was started, in milliseconds, to be compared with one worked out by hand.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Started {
+    /// When the scheduler gave it away.
+    pub(crate) sent_ms: f64,
+    /// When the device was to start it.
+    pub(crate) start_ms: f64,
+    pub(crate) finish_ms: f64,
+    pub(crate) model: u32,
+    pub(crate) gpu: u32,
+    pub(crate) ids: Vec<u64>,
+    pub(crate) reason: Release,
+}
+
+/// The point `ms` milliseconds after the origin of the clock.
+pub(crate) fn at(ms: f64) -> Time {
+    Time::ZERO + span(ms)
+}
+
+pub(crate) fn span(ms: f64) -> Span {
+    Span::from_nanos((ms * 1e6).round() as u64)
+}
+
+/// l(b) = alpha * b + beta.
+pub(crate) fn linear(alpha_ms: f64, beta_ms: f64, max_batch: u32) -> LatencyProfile {
+    LatencyProfile::linear(alpha_ms, beta_ms, max_batch).expect("valid coefficients")
+}
+
 impl<P: Policy> TestCluster<P> {
     pub(crate) fn new(policy: P, delays: Delays) -> Self {
         TestCluster {
@@ -50,6 +79,7 @@ impl<P: Policy> TestCluster<P> {
             scheduler: Scheduler::new(policy, delays),
             delays,
             models: BTreeMap::new(),
+            default_priorities: BTreeMap::new(),
             gpus: BTreeMap::new(),
             requests: BTreeMap::new(),
             timer: Time::NEVER,
@@ -61,6 +91,7 @@ impl<P: Policy> TestCluster<P> {
 
     pub(crate) fn add_model(&mut self, model: ModelId, spec: ModelSpec) {
         self.models.insert(model, spec.profiles.iter().cloned().collect());
+        self.default_priorities.insert(model, spec.default_priority);
         self.tell(Event::ModelAdded { model, spec });
     }
 
@@ -98,12 +129,17 @@ impl<P: Policy> TestCluster<P> {
         self.tell(Event::GpuFailed { gpu });
     }
 
-    /// Delays what a device runs, and says so.
-    pub(crate) fn delay(&mut self, gpu: GpuId, by: Span) {
-        let Some(device) = self.gpus.get_mut(&gpu) else { return };
-        for sent in &mut device.sent {
+    /// Delays what a device runs, and says nothing.
+    pub(crate) fn stall(&mut self, gpu: GpuId, by: Span) {
+        for sent in self.gpus.get_mut(&gpu).into_iter().flat_map(|device| &mut device.sent) {
             sent.finish = sent.finish + by;
         }
+    }
+
+    /// Delays what a device runs, and says so.
+    pub(crate) fn delay(&mut self, gpu: GpuId, by: Span) {
+        self.stall(gpu, by);
+        let Some(device) = self.gpus.get(&gpu) else { return };
         let free_at = device.sent.back().map_or(self.now, |sent| sent.finish);
         self.tell(Event::GpuLate { gpu, free_at });
     }
@@ -111,6 +147,17 @@ impl<P: Policy> TestCluster<P> {
     pub(crate) fn arrive(&mut self, request: Request) {
         self.requests.insert(request.id, (request, State::Waiting));
         self.tell(Event::Arrived(request));
+    }
+
+    /// A request of the default priority, arriving now. Requests are numbered from 0.
+    pub(crate) fn request(&mut self, model: u32, deadline_ms: f64) {
+        self.request_at_level(model, deadline_ms, 0);
+    }
+
+    pub(crate) fn request_at_level(&mut self, model: u32, deadline_ms: f64, level: u8) {
+        let id = RequestId(self.requests.len() as u64);
+        let (model, priority) = (ModelId(model), Priority(level));
+        self.arrive(Request { id, model, deadline: at(deadline_ms), priority });
     }
 
     pub(crate) fn cancel(&mut self, id: RequestId) {
@@ -148,17 +195,35 @@ impl<P: Policy> TestCluster<P> {
         }
     }
 
-    pub(crate) fn states(&self) -> impl Iterator<Item = (Request, State)> + '_ {
-        self.requests.values().copied()
-    }
-
+    /// How many requests finished; all of them in time, unless a device was delayed.
     pub(crate) fn finished(&self) -> usize {
-        self.states().filter(|(_, state)| *state == State::Finished).count()
+        self.requests.values().filter(|(_, state)| *state == State::Finished).count()
     }
 
-    pub(crate) fn batch_sizes(&self) -> Vec<usize> {
-        let starts = self.log.iter().filter(|(_, action, _)| matches!(action, Action::Start(_)));
-        starts.map(|(_, _, requests)| requests.len()).collect()
+    pub(crate) fn state(&self, id: u64) -> State {
+        self.requests[&RequestId(id)].1
+    }
+
+    /// Every batch started so far, in order.
+    pub(crate) fn started(&self) -> Vec<Started> {
+        let started = |(now, action, requests): &(Time, Action, Vec<RequestId>)| {
+            let Action::Start(start) = action else { return None };
+            Some(Started {
+                sent_ms: in_ms(*now),
+                start_ms: in_ms(start.start_at),
+                finish_ms: in_ms(start.finish_at),
+                model: start.model.0,
+                gpu: start.gpu.0,
+                ids: requests.iter().map(|id| id.0).collect(),
+                reason: start.reason,
+            })
+        };
+        self.log.iter().filter_map(started).collect()
+    }
+
+    /// When each batch started, on which device, and with which requests.
+    pub(crate) fn batches(&self) -> Vec<(f64, u32, Vec<u64>)> {
+        self.started().into_iter().map(|batch| (batch.start_ms, batch.gpu, batch.ids)).collect()
     }
 
     fn finish(&mut self, gpu: GpuId) {
@@ -186,7 +251,8 @@ impl<P: Policy> TestCluster<P> {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    /// Tells the scheduler anything, true or not, and does what it answers.
+    pub(crate) fn tell(&mut self, event: Event) {
         let mut out = std::mem::take(&mut self.out);
         self.scheduler.handle(self.now, event, &mut out);
         for action in out.list() {
@@ -211,10 +277,18 @@ impl<P: Policy> TestCluster<P> {
         }
     }
 
+    fn level(&self, request: &Request) -> Priority {
+        if request.priority == Priority(0) {
+            self.default_priorities[&request.model]
+        } else {
+            request.priority
+        }
+    }
+
     fn check_start(&mut self, start: &Start, ids: &[RequestId]) {
         assert_eq!(start.batch, BatchId(self.next_batch), "batches are counted");
         self.next_batch += 1;
-        let device = self.gpus.get_mut(&start.gpu).expect("nothing starts on a device that is gone");
+        let device = self.gpus.get(&start.gpu).expect("nothing starts on a device that is gone");
         assert!(!device.leaving, "nothing starts on a device that leaves");
         assert!(device.sent.len() < 2, "a device is sent at most one batch ahead");
         let size = ids.len() as u32;
@@ -234,18 +308,15 @@ impl<P: Policy> TestCluster<P> {
             let (request, _) = self.requests[id];
             assert_eq!(request.model, start.model);
             assert!(start.finish_at <= request.deadline, "{id:?} would be late from the start");
-            let place = Some((request.priority, request.deadline, request.id));
+            let place = Some((self.level(&request), request.deadline, request.id));
             assert!(before < place, "a batch is in order of priority and deadline");
             before = place;
         }
         let previous = device.sent.back().map_or(self.now, |sent| sent.finish);
         let begin = start.start_at.max(previous);
-        device.sent.push_back(Sent {
-            batch: start.batch,
-            requests: ids.to_vec(),
-            start: begin,
-            finish: begin + profile.latency(size),
-        });
+        let finish = begin + profile.latency(size);
+        let sent = Sent { batch: start.batch, requests: ids.to_vec(), start: begin, finish };
+        self.gpus.get_mut(&start.gpu).expect("found above").sent.push_back(sent);
         for &id in ids {
             self.move_to(id, State::Running(start.gpu));
         }
@@ -267,7 +338,7 @@ impl<P: Policy> TestCluster<P> {
             .filter(|(request, state)| request.model == start.model && *state == State::Waiting)
         {
             let overtaken = started.iter().any(|later| {
-                later.priority == waiting.priority
+                self.level(later) == self.level(waiting)
                     && (later.deadline, later.id) > (waiting.deadline, waiting.id)
             });
             let too_late = waiting.deadline < start.start_at + profile.latency(ids.len() as u32);
@@ -292,4 +363,8 @@ impl<P: Policy> TestCluster<P> {
             );
         }
     }
+}
+
+fn in_ms(time: Time) -> f64 {
+    time.since_origin().as_millis_f64()
 }

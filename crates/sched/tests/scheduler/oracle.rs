@@ -1,0 +1,4 @@
+//! Small cases, checked against answers found by trying everything.
+
+mod formation;
+mod optimum;
