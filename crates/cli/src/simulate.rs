@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "POLICY", default_value = "guarded")]
     policy: PolicySpec,
     /// Total requests per second, instead of the scenario's
-    #[arg(long, value_name = "RPS")]
+    #[arg(long, value_name = "RPS", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Seed of the arrivals, instead of the scenario's
     #[arg(long, value_name = "N")]

@@ -22,6 +22,8 @@ pub struct Candidate {
     pub latency: Span,
     /// The highest priority among its requests.
     pub priority: Priority,
+    /// Whether it is as large as the model allows, and so has nothing to wait for.
+    pub full: bool,
 }
 
 impl Candidate {
@@ -35,19 +37,11 @@ impl Candidate {
         priority: Priority,
     ) -> Candidate {
         let latency = profile.latency(size);
-        // A batch that cannot grow has nothing to wait for.
-        let frontrun = if size >= profile.max_batch() {
-            Time::ZERO
-        } else {
-            deadline - profile.latency(size + 1) - delays.lead(size + 1)
-        };
+        let full = size >= profile.max_batch();
+        let frontrun =
+            if full { Time::ZERO } else { deadline - profile.latency(size + 1) - delays.lead(size + 1) };
         let latest = deadline - latency - delays.lead(size);
-        Candidate { class, size, frontrun, latest, latency, priority }
-    }
-
-    /// Whether the batch is as large as the model allows.
-    pub(crate) fn is_full(&self) -> bool {
-        self.frontrun == Time::ZERO
+        Candidate { class, size, frontrun, latest, latency, priority, full }
     }
 }
 

@@ -21,30 +21,30 @@ pub(crate) struct Device {
     pub(crate) leaving: bool,
     /// In the order in which they run; at most two.
     outstanding: VecDeque<Outstanding>,
+    /// When it is expected to be done with them.
+    pub(crate) free_at: Time,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub(crate) batch: BatchId,
+    /// When its requests will be at the device.
+    pub(crate) ready_at: Time,
     pub(crate) latency: Span,
     pub(crate) requests: Vec<Request>,
 }
 
 impl Fleet {
-    pub(crate) fn get(&self, gpu: GpuId) -> Option<&Device> {
-        self.gpus.get(gpu.0 as usize)?.as_ref()
-    }
-
     pub(crate) fn get_mut(&mut self, gpu: GpuId) -> Option<&mut Device> {
         self.gpus.get_mut(gpu.0 as usize)?.as_mut()
     }
 
-    pub(crate) fn add(&mut self, gpu: GpuId, class: ClassId) {
+    pub(crate) fn add(&mut self, gpu: GpuId, class: ClassId, now: Time) {
         let index = gpu.0 as usize;
         if self.gpus.len() <= index {
             self.gpus.resize(index + 1, None);
         }
-        self.gpus[index] = Some(Device { class, leaving: false, outstanding: VecDeque::new() });
+        self.gpus[index] = Some(Device { class, leaving: false, outstanding: VecDeque::new(), free_at: now });
     }
 
     pub(crate) fn remove(&mut self, gpu: GpuId) -> Option<Device> {
@@ -64,14 +64,17 @@ impl Fleet {
 }
 
 impl Device {
-    pub(crate) fn send(&mut self, batch: Outstanding) {
+    pub(crate) fn send(&mut self, batch: Outstanding, finish_at: Time) {
         self.outstanding.push_back(batch);
+        self.free_at = finish_at;
     }
 
-    /// Strikes off a batch. `None` where the device was not sent it, or it is not the next to finish: word of a batch
+    /// Strikes off a batch that has just finished. `None` where the device was not sent it, or it is not the next to finish: word of a batch
     /// from before the device failed and came back.
-    pub(crate) fn finish(&mut self, batch: BatchId) -> Option<Outstanding> {
-        if self.outstanding.front()?.batch == batch { self.outstanding.pop_front() } else { None }
+    pub(crate) fn finish(&mut self, batch: BatchId, now: Time) -> Option<Outstanding> {
+        let finished = self.outstanding.pop_front_if(|next| next.batch == batch)?;
+        self.free_at = self.outstanding.iter().fold(now, |at, next| at.max(next.ready_at) + next.latency);
+        Some(finished)
     }
 
     /// Whether one more batch may be sent while the device is busy. Only one: what is sent can no longer be improved.
@@ -81,11 +84,6 @@ impl Device {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.outstanding.is_empty()
-    }
-
-    /// When the device will be done if what comes next on it starts at `now`.
-    pub(crate) fn free_at(&self, now: Time) -> Time {
-        self.outstanding.iter().fold(now, |at, batch| at + batch.latency)
     }
 
     pub(crate) fn into_outstanding(self) -> impl Iterator<Item = Outstanding> {

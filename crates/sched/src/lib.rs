@@ -1,8 +1,8 @@
 //! Downbeat's scheduler: a pure state machine, `(state, now, event) -> actions`.
 //!
 //! It decides, centrally, which requests form a batch, when the batch starts and on which device, by deadlines. Inside,
-//! it is split as Symphony's is: each [model](model) keeps its queue and offers the batch it would run next, a
-//! [`Candidate`]; one [matchmaker] decides from the candidates alone which model gets which device.
+//! it is split as Symphony's is: each model keeps its queue and offers the batch it would run next, a
+//! [`Candidate`]; one matchmaker decides from the candidates alone which model gets which device.
 //!
 //! A candidate of size b whose earliest deadline is d is best sent in the window from `frontrun` = d - l(b+1) to `latest`
 //! = d - l(b): before it, one more request could still join for free; after it, the head misses. So batches are as large

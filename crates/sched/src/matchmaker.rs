@@ -221,7 +221,7 @@ impl<P: Policy> Matchmaker<P> {
     }
 
     fn reason(&self, candidate: &Candidate, now: Time) -> Release {
-        if candidate.is_full() {
+        if candidate.full {
             Release::Full
         } else if now >= candidate.frontrun {
             Release::Window

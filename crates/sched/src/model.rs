@@ -49,6 +49,8 @@ pub(crate) struct Offer {
 /// A batch taken out of the queues, with what was predicted of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
+    /// When the requests will be at the device.
+    pub(crate) ready_at: Time,
     pub(crate) start_at: Time,
     pub(crate) finish_at: Time,
     pub(crate) latency: Span,
@@ -178,7 +180,8 @@ impl<D: DropRule> Model<D> {
             }
         }
         let latency = candidate.latency;
-        Some(Taken { start_at, finish_at: start_at + latency, latency })
+        let ready_at = now + delays.lead(candidate.size);
+        Some(Taken { ready_at, start_at, finish_at: start_at + latency, latency })
     }
 
     /// Composes a batch over the priorities: each lane forms its own, the highest non-empty one leads, and lower ones
@@ -195,27 +198,36 @@ impl<D: DropRule> Model<D> {
         let Deployment { class, profile, .. } = &deployments[index];
         let finish = Finish { profile, delays, now, free_at };
         let target = D::target(profile, delays, arrivals.gap(now), arrivals.allowance());
-        let mut size = 0;
+        let mut composed: Option<Candidate> = None;
         let mut deadline = Time::NEVER;
-        let mut priority = None;
-        for lane in lanes {
-            lane.share = 0;
-            let Some(batch) = lane.form(index, &finish, target) else { continue };
+        for at in 0..lanes.len() {
+            lanes[at].share = 0;
+            let Some(batch) = lanes[at].form(index, &finish, target) else { continue };
             *stale_at = (*stale_at).min(batch.head_lost_after.next());
-            let joint = deadline.min(batch.deadline);
-            let room = finish.largest_by(joint).saturating_sub(size);
-            if priority.is_none() {
-                priority = Some(lane.priority);
-                lane.share = batch.size;
-            } else if room > 0 {
-                lane.share = room.min(lane.alive(index));
-            } else {
+            let priority = lanes[at].priority;
+            let candidate =
+                |size, deadline, priority| Candidate::new(*class, profile, delays, size, deadline, priority);
+            let Some(lead) = composed else {
+                lanes[at].share = batch.size;
+                deadline = batch.deadline;
+                composed = Some(candidate(batch.size, deadline, priority));
                 continue;
+            };
+            let room = finish.largest_by(deadline.min(batch.deadline)).saturating_sub(lead.size);
+            let alone = candidate(batch.size, batch.deadline, priority);
+            if room > 0 {
+                lanes[at].share = room.min(lanes[at].alive(index));
+                deadline = deadline.min(batch.deadline);
+                composed = Some(candidate(lead.size + lanes[at].share, deadline, lead.priority));
+            } else if alone.latest < lead.frontrun {
+                // It cannot join what goes before it, and would be lost while that still waits for more: it goes alone.
+                lanes[..at].iter_mut().for_each(|lane| lane.share = 0);
+                lanes[at].share = batch.size;
+                deadline = batch.deadline;
+                composed = Some(alone);
             }
-            size += lane.share;
-            deadline = joint;
         }
-        let candidate = Candidate::new(*class, profile, delays, size, deadline, priority?);
+        let candidate = composed?;
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
     }

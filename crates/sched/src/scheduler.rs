@@ -118,8 +118,8 @@ impl<P: Policy> Scheduler<P> {
 
     fn batch_finished(&mut self, gpu: GpuId, batch: BatchId) {
         let Some(device) = self.fleet.get_mut(gpu) else { return };
-        let Some(finished) = device.finish(batch) else { return };
-        let (idle, leaving, free_at) = (device.is_idle(), device.leaving, device.free_at(self.now));
+        let Some(finished) = device.finish(batch, self.now) else { return };
+        let (idle, leaving, free_at) = (device.is_idle(), device.leaving, device.free_at);
         self.fleet.recycle(finished.requests);
         match (leaving, idle) {
             (true, true) => drop(self.fleet.remove(gpu)),
@@ -130,19 +130,31 @@ impl<P: Policy> Scheduler<P> {
     }
 
     fn gpu_late(&mut self, gpu: GpuId, free_at: Time) {
-        if let Some(device) = self.fleet.get(gpu)
+        if let Some(device) = self.fleet.get_mut(gpu)
             && !device.is_idle()
         {
-            self.matchmaker.set_busy(gpu, free_at.max(self.now), device.takes_more());
+            device.free_at = free_at.max(self.now);
+            self.matchmaker.set_busy(gpu, device.free_at, device.takes_more());
         }
     }
 
     fn gpu_joined(&mut self, gpu: GpuId, class: ClassId, out: &mut Actions) {
-        if gpu.0 >= ID_LIMIT || class.0 >= CLASS_LIMIT || self.fleet.get(gpu).is_some() {
+        if gpu.0 >= ID_LIMIT || class.0 >= CLASS_LIMIT {
             return;
         }
-        self.fleet.add(gpu, class);
-        self.matchmaker.add_gpu(gpu, class, self.now);
+        match self.fleet.get_mut(gpu) {
+            None => {
+                self.fleet.add(gpu, class, self.now);
+                self.matchmaker.add_gpu(gpu, class, self.now);
+            }
+            // It was to leave, still has something to do, and stays after all.
+            Some(device) if device.leaving && device.class == class => {
+                device.leaving = false;
+                self.matchmaker.add_gpu(gpu, class, self.now);
+                self.matchmaker.set_busy(gpu, device.free_at, device.takes_more());
+            }
+            Some(_) => return,
+        }
         if self.matchmaker.gpus_of(class) == 1 {
             self.set_present(class, true, out);
         }
@@ -292,7 +304,10 @@ impl<P: Policy> Scheduler<P> {
             requests: 0..0,
         };
         out.start(start, requests.iter().map(|request| request.id));
-        device.send(Outstanding { batch, latency: taken.latency, requests });
+        device.send(
+            Outstanding { batch, ready_at: taken.ready_at, latency: taken.latency, requests },
+            taken.finish_at,
+        );
         let takes_more = device.takes_more();
         self.matchmaker.set_busy(gpu, taken.finish_at, takes_more);
         self.offer(model, out);

@@ -16,6 +16,8 @@ pub const BAD_RATE_MAX: f64 = 0.01;
 
 /// Requests that the rarest model must have in a run: fewer, and 1 % of them is noise.
 const RAREST_REQUESTS: f64 = 5_000.0;
+/// Fewer do to tell good settings of a policy from bad ones.
+const RAREST_REQUESTS_TUNING: f64 = 1_000.0;
 
 /// Rates are tried on a grid of this share of the fluid bound.
 const GRID: f64 = 0.005;
@@ -35,6 +37,14 @@ pub struct GoodputSearch<'a> {
     pub policies: &'a [PolicySpec],
     /// How many seeds, from the scenario's own up. Every policy sees the same arrivals under the same seed.
     pub seeds: u32,
+}
+
+/// How a search is made.
+#[derive(Clone, Copy)]
+struct Effort {
+    rarest_requests: f64,
+    /// Whether all of the curve is to be drawn, past the knee too.
+    drawn: bool,
 }
 
 /// The search of one policy with one seed.
@@ -59,7 +69,9 @@ impl GoodputSearch<'_> {
         let knees = searches
             .par_iter()
             .map(|&(policy, seed)| {
-                let knee = self.knee(policy, seed, bound_rps);
+                let drawn = seed == self.scenario.seed;
+                let effort = Effort { rarest_requests: RAREST_REQUESTS, drawn };
+                let knee = self.knee(policy, seed, bound_rps, effort);
                 on_done();
                 knee
             })
@@ -80,7 +92,7 @@ impl GoodputSearch<'_> {
         self.policies.iter().map(|policy| tuning(policy) + u64::from(self.seeds)).sum()
     }
 
-    /// The best settings of a policy that leaves some open, by the first seed.
+    /// The best settings of a policy that leaves some open, by shorter runs of the first seed.
     fn tune(
         &self,
         policy: &PolicySpec,
@@ -94,7 +106,8 @@ impl GoodputSearch<'_> {
         let goodputs = variants
             .par_iter()
             .map(|variant| {
-                let knee = self.knee(variant, self.scenario.seed, bound_rps);
+                let effort = Effort { rarest_requests: RAREST_REQUESTS_TUNING, drawn: false };
+                let knee = self.knee(variant, self.scenario.seed, bound_rps, effort);
                 on_done();
                 knee.map(|knee| knee.goodput_rps)
             })
@@ -104,18 +117,22 @@ impl GoodputSearch<'_> {
     }
 
     /// Walks up the grid to the first rate that fails.
-    fn knee(&self, policy: &PolicySpec, seed: u64, bound_rps: f64) -> Result<Knee, PolicyError> {
+    fn knee(
+        &self,
+        policy: &PolicySpec,
+        seed: u64,
+        bound_rps: f64,
+        effort: Effort,
+    ) -> Result<Knee, PolicyError> {
         let rate = |point: u32| f64::from(point) * GRID * bound_rps;
-        // The first seed is also drawn, so its runs past the knee count too.
-        let drawn = seed == self.scenario.seed;
-        let until = if drawn { Until::End } else { Until::Failure };
+        let try_point = |point: u32| self.try_rate(policy, seed, rate(point), effort);
         let end = (GRID_END / GRID) as u32;
         let mut curve = Vec::new();
         let (mut passed, mut failed) = (0, if bound_rps > 0.0 { end + 1 } else { 1 });
         for stride in STRIDES {
             let mut point = passed + stride;
             while point < failed {
-                let tried = self.try_rate(policy, seed, rate(point), until)?;
+                let tried = try_point(point)?;
                 curve.push(tried);
                 if tried.bad_rate_worst > BAD_RATE_MAX {
                     failed = point;
@@ -125,10 +142,10 @@ impl GoodputSearch<'_> {
                 }
             }
         }
-        if drawn && bound_rps > 0.0 {
+        if effort.drawn && bound_rps > 0.0 {
             let drawn_to = (DRAWN_TO / GRID) as u32;
             for point in (0..=drawn_to).step_by(STRIDES[0] as usize).filter(|&point| point > failed) {
-                curve.push(self.try_rate(policy, seed, rate(point), until)?);
+                curve.push(try_point(point)?);
             }
         }
         curve.sort_by(|a, b| a.offered_rps.total_cmp(&b.offered_rps));
@@ -140,9 +157,11 @@ impl GoodputSearch<'_> {
         policy: &PolicySpec,
         seed: u64,
         rate_rps: f64,
-        until: Until,
+        effort: Effort,
     ) -> Result<LoadPoint, PolicyError> {
-        let run = policy.run(&self.long_enough(rate_rps), seed, until)?;
+        // What is drawn must be right past the knee too, where else it is enough to know that a rate fails.
+        let until = if effort.drawn { Until::End } else { Until::Failure };
+        let run = policy.run(&self.long_enough(rate_rps, effort.rarest_requests), seed, until)?;
         Ok(LoadPoint {
             offered_rps: rate_rps,
             bad_rate_worst: run.bad_rate_worst,
@@ -152,9 +171,9 @@ impl GoodputSearch<'_> {
     }
 
     /// The scenario at a rate, long enough for the rarest model to have requests enough.
-    fn long_enough(&self, rate_rps: f64) -> Scenario {
+    fn long_enough(&self, rate_rps: f64, rarest_requests: f64) -> Scenario {
         let rarest = self.scenario.models.iter().map(|model| model.share).fold(1.0, f64::min);
-        let needed = Span::from_secs_f64(RAREST_REQUESTS / (rarest * rate_rps));
+        let needed = Span::from_secs_f64(rarest_requests / (rarest * rate_rps));
         let mut scenario = self.scenario.with_rate(rate_rps);
         scenario.duration = scenario.duration.max(scenario.warmup + needed);
         scenario
@@ -172,7 +191,7 @@ impl GoodputSearch<'_> {
         let least = by_seed_rps.iter().copied().fold(most, f64::min);
         let shown_rps = by_seed_rps.first().copied().filter(|&rate| rate > 0.0);
         let at_goodput = shown_rps
-            .map(|rate| policy.run(&self.long_enough(rate), self.scenario.seed, Until::End))
+            .map(|rate| policy.run(&self.long_enough(rate, RAREST_REQUESTS), self.scenario.seed, Until::End))
             .transpose()?;
         Ok(PolicyGoodput {
             goodput_rps,

@@ -108,7 +108,8 @@ impl<P: Policy> TestCluster<P> {
     }
 
     pub(crate) fn join(&mut self, gpu: GpuId, class: ClassId) {
-        self.gpus.entry(gpu).or_insert(TestGpu { class, leaving: false, sent: VecDeque::new() });
+        let device = self.gpus.entry(gpu).or_insert(TestGpu { class, leaving: false, sent: VecDeque::new() });
+        device.leaving &= device.class != class;
         self.tell(Event::GpuJoined { gpu, class });
     }
 

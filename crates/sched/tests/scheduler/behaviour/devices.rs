@@ -216,3 +216,18 @@ fn a_device_that_joins_twice_is_one_device() {
     cluster.request(1, 50.0);
     assert_eq!(cluster.state(1), State::Waiting);
 }
+
+/// Told to go while it runs something until 6, and to stay at 3: what comes at 4 runs on it at 6.
+#[test]
+fn a_device_that_was_to_leave_may_stay_after_all() {
+    let mut cluster = one_model(eager(), 1);
+    cluster.request(0, 50.0);
+    cluster.run_until(at(1.0));
+    cluster.leave(GpuId(0));
+    cluster.run_until(at(3.0));
+    cluster.join(GpuId(0), ClassId(0));
+    cluster.run_until(at(4.0));
+    cluster.request(0, 50.0);
+    cluster.drain();
+    assert_eq!(cluster.batches(), [(0.0, 0, vec![0]), (6.0, 0, vec![1])]);
+}

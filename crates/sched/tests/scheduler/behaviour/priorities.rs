@@ -93,3 +93,14 @@ fn a_higher_level_that_is_lost_leaves_the_lead_to_the_next() {
     assert_eq!(cluster.state(1), State::Answered(Outcome::Expired));
     assert_eq!(cluster.batches()[1..], [(6.0, 0, vec![2])]);
 }
+
+/// Twenty of level 1 due at 100 would start at 100 - l(21) = 74. One of level 2 due at 12 cannot join them, because
+/// l(21) is past 12, and would be lost by 74: it goes alone, at 12 - l(2) = 5, while devices are idle.
+#[test]
+fn a_lower_level_that_cannot_join_goes_alone_while_the_higher_one_still_waits() {
+    let mut cluster = one_model(deferred(), 3);
+    (0..20).for_each(|_| cluster.request_at_level(0, 100.0, 1));
+    cluster.request_at_level(0, 12.0, 2);
+    cluster.drain();
+    assert_eq!(cluster.batches(), [(5.0, 0, vec![20]), (74.0, 0, (0..20).collect())]);
+}
