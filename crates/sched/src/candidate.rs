@@ -2,6 +2,7 @@
 
 use downbeat_profile::{LatencyProfile, Span};
 
+use crate::margin::Margin;
 use crate::{ClassId, Delays, Priority, Time};
 
 /// The batch that a model would run next on one class of devices, and the window in which to send it.
@@ -30,18 +31,23 @@ impl Candidate {
     /// The candidate of `size` requests, the earliest due at `deadline`.
     pub(crate) fn new(
         class: ClassId,
-        profile: &LatencyProfile,
-        delays: &Delays,
+        finish: &Finish<'_>,
         size: u32,
         deadline: Time,
         priority: Priority,
     ) -> Candidate {
-        let latency = profile.latency(size);
+        let Finish { profile, delays, .. } = finish;
         let full = size >= profile.max_batch();
-        let frontrun =
-            if full { Time::ZERO } else { deadline - profile.latency(size + 1) - delays.lead(size + 1) };
-        let latest = deadline - latency - delays.lead(size);
-        Candidate { class, size, frontrun, latest, latency, priority, full }
+        let sent_by = |size| deadline - finish.latency(size) - delays.lead(size);
+        Candidate {
+            class,
+            size,
+            frontrun: if full { Time::ZERO } else { sent_by(size + 1) },
+            latest: sent_by(size),
+            latency: profile.latency(size),
+            priority,
+            full,
+        }
     }
 }
 
@@ -49,6 +55,7 @@ impl Candidate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish<'a> {
     pub(crate) profile: &'a LatencyProfile,
+    pub(crate) margin: Margin,
     pub(crate) delays: &'a Delays,
     pub(crate) now: Time,
     /// When the device is done with what it was sent before; the past where it is idle or not yet known.
@@ -56,6 +63,11 @@ pub(crate) struct Finish<'a> {
 }
 
 impl Finish<'_> {
+    /// How long a batch of `size` may take, as far as deadlines are concerned.
+    fn latency(&self, size: u32) -> Span {
+        self.margin.stretch(self.profile.latency(size))
+    }
+
     /// When a batch of `size` would start.
     pub(crate) fn start(&self, size: u32) -> Time {
         (self.now + self.delays.lead(size)).max(self.free_at)
@@ -64,16 +76,20 @@ impl Finish<'_> {
     /// When a batch of `size` would finish. Sizes past the largest batch take as long as the largest.
     pub(crate) fn at(&self, size: u32) -> Time {
         let size = size.min(self.profile.max_batch());
-        self.start(size) + self.profile.latency(size)
+        self.start(size) + self.latency(size)
     }
 
     /// The largest batch that finishes by `deadline`; 0 where none does.
     pub(crate) fn largest_by(&self, deadline: Time) -> u32 {
-        let budget = deadline.since(self.now + self.delays.control);
-        let sent_now = self.profile.largest_within(budget, self.delays.data);
-        if self.free_at <= self.now {
-            return sent_now;
+        let (mut fits, mut too_large) = (0, self.profile.max_batch() + 1);
+        while too_large - fits > 1 {
+            let middle = fits + (too_large - fits) / 2;
+            if self.at(middle) <= deadline {
+                fits = middle;
+            } else {
+                too_large = middle;
+            }
         }
-        sent_now.min(self.profile.largest_within(deadline.since(self.free_at), Span::ZERO))
+        fits
     }
 }

@@ -38,10 +38,12 @@
 //! ```
 
 mod candidate;
+mod deployment;
 mod event;
 mod fleet;
 mod heap;
 mod lane;
+mod margin;
 mod matchmaker;
 mod model;
 mod policy;
@@ -57,7 +59,8 @@ pub use event::{
     Request, RequestId, Start,
 };
 pub use policy::{
-    Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Policy, SmallestId, TimeoutDrop, WindowDrop,
+    Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, HeadroomDrop, Need, Policy,
+    Pressure, SmallestId, TimeoutDrop, Traffic, WindowDrop,
 };
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
 pub use time::Time;

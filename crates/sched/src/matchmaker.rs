@@ -1,10 +1,8 @@
 //! The matchmaker: which model gets which device, and when.
 
-use downbeat_profile::Span;
-
 use crate::candidate::Candidate;
 use crate::heap::KeyedHeap;
-use crate::policy::{GpuOrder, Policy};
+use crate::policy::{GpuOrder, Need, Policy, Pressure};
 use crate::{ClassId, Delays, GpuId, ModelId, Priority, Release, Time};
 
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
@@ -31,10 +29,9 @@ struct Pool<O: GpuOrder> {
     pending: KeyedHeap<Time>,
     /// Models whose window is open, the most urgent first.
     open: KeyedHeap<(Priority, Time)>,
-    /// Devices of this class that take work.
-    gpus: u32,
-    /// The time that one device would need for all candidates.
-    backlog: Span,
+    pressure: Pressure,
+    /// Each model's part in `pressure.need`.
+    needs: Vec<Need>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,15 +59,15 @@ impl<O: GpuOrder> Default for Pool<O> {
             busy: KeyedHeap::default(),
             pending: KeyedHeap::default(),
             open: KeyedHeap::default(),
-            gpus: 0,
-            backlog: Span::ZERO,
+            pressure: Pressure::default(),
+            needs: Vec::new(),
         }
     }
 }
 
 impl<O: GpuOrder> Pool<O> {
     fn withdraw(&mut self, model: ModelId, candidate: &Candidate) {
-        self.backlog = self.backlog - candidate.latency;
+        self.pressure.backlog = self.pressure.backlog - candidate.latency;
         if !self.pending.remove(model.0) {
             self.open.remove(model.0);
         }
@@ -94,7 +91,7 @@ impl<P: Policy> Matchmaker<P> {
         }
         for candidate in candidates {
             let pool = self.pool(candidate.class);
-            pool.backlog += candidate.latency;
+            pool.pressure.backlog += candidate.latency;
             pool.pending.set(model.0, candidate.frontrun);
         }
         posted.extend_from_slice(candidates);
@@ -110,7 +107,7 @@ impl<P: Policy> Matchmaker<P> {
         self.remove_gpu(gpu);
         self.gpus[index] = Some(Gpu { class, free_at: now });
         let pool = self.pool(class);
-        pool.gpus += 1;
+        pool.pressure.gpus += 1;
         pool.idle.set(gpu.0, P::Order::key(now));
     }
 
@@ -118,7 +115,7 @@ impl<P: Policy> Matchmaker<P> {
     pub(crate) fn remove_gpu(&mut self, gpu: GpuId) {
         if let Some(Gpu { class, .. }) = self.gpus.get_mut(gpu.0 as usize).and_then(Option::take) {
             let pool = self.pool(class);
-            pool.gpus -= 1;
+            pool.pressure.gpus -= 1;
             pool.idle.remove(gpu.0);
             pool.busy.remove(gpu.0);
         }
@@ -126,7 +123,31 @@ impl<P: Policy> Matchmaker<P> {
 
     /// How many devices of a class take work.
     pub(crate) fn gpus_of(&self, class: ClassId) -> u32 {
-        self.pools.get(class.0 as usize).map_or(0, |pool| pool.gpus)
+        self.pools.get(class.0 as usize).map_or(0, |pool| pool.pressure.gpus)
+    }
+
+    /// How hard a class is pressed.
+    pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
+        self.pools.get(class.0 as usize).map_or_else(Pressure::default, |pool| pool.pressure)
+    }
+
+    /// Learns how many devices of a class a model's traffic needs.
+    pub(crate) fn set_need(&mut self, model: ModelId, class: ClassId, need: Need) {
+        let pool = self.pool(class);
+        let index = model.0 as usize;
+        if pool.needs.len() <= index {
+            pool.needs.resize(index + 1, Need::default());
+        }
+        let old = std::mem::replace(&mut pool.needs[index], need);
+        pool.pressure.need = pool.pressure.need.replace(old, need);
+    }
+
+    /// Forgets a model: what it offered and what it needs.
+    pub(crate) fn forget(&mut self, model: ModelId) {
+        self.post(model, &[]);
+        for class in 0..self.pools.len() {
+            self.set_need(model, ClassId(class as u16), Need::default());
+        }
     }
 
     /// Learns that a device has nothing left to do.
@@ -186,18 +207,25 @@ impl<P: Policy> Matchmaker<P> {
 
     /// Moves the models whose window is open by now from `pending` to `open`.
     fn open_windows(&mut self, class: ClassId, now: Time) {
-        let pool = &mut self.pools[class.0 as usize];
-        let head_start = self.policy.head_start(pool.backlog, pool.gpus);
-        while let Some((frontrun, model)) = pool.pending.peek() {
-            if frontrun > now + head_start {
+        while let Some((candidate, opens_at)) = self.next_to_open(class) {
+            if opens_at > now {
                 break;
             }
-            pool.pending.remove(model);
-            let candidate = self.posted[model as usize].iter().find(|candidate| candidate.class == class);
-            if let Some(candidate) = candidate {
+            let pool = &mut self.pools[class.0 as usize];
+            if let Some((_, model)) = pool.pending.peek() {
+                pool.pending.remove(model);
                 pool.open.set(model, (candidate.priority, candidate.latest));
             }
         }
+    }
+
+    /// The pending candidate with the earliest frontrun, and when its window opens.
+    fn next_to_open(&self, class: ClassId) -> Option<(Candidate, Time)> {
+        let pool = &self.pools[class.0 as usize];
+        let (_, model) = pool.pending.peek()?;
+        let candidate = self.candidate(ModelId(model), class)?;
+        let head_start = self.policy.head_start(&pool.pressure, candidate.latency);
+        Some((candidate, candidate.frontrun - head_start))
     }
 
     fn idle_gpu(&self, class: ClassId) -> Option<GpuId> {
@@ -240,10 +268,7 @@ impl<P: Policy> Matchmaker<P> {
 
     fn wake_in_at(&self, class: ClassId, now: Time) -> Time {
         let pool = &self.pools[class.0 as usize];
-        let opens = pool
-            .pending
-            .peek()
-            .map(|(frontrun, _)| frontrun - self.policy.head_start(pool.backlog, pool.gpus));
+        let opens = self.next_to_open(class).map(|(_, opens_at)| opens_at);
         // The most urgent model is sent ahead to the device that is free next.
         let sends = pool.open.peek().zip(pool.busy.peek()).and_then(|((_, model), (free_at, _))| {
             let candidate = self.candidate(ModelId(model), class)?;

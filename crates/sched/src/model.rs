@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use downbeat_profile::{LatencyProfile, Span};
 
 use crate::candidate::{Candidate, Finish};
+use crate::deployment::Deployment;
 use crate::lane::Lane;
-use crate::policy::DropRule;
+use crate::policy::{DropRule, Need, Pressure};
 use crate::queue::Ticket;
 use crate::rate::ArrivalRate;
 use crate::{ClassId, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
@@ -27,13 +28,8 @@ pub(crate) struct Model<D> {
     drop_rule: PhantomData<D>,
 }
 
-#[derive(Clone, Debug)]
-struct Deployment {
-    class: ClassId,
-    profile: LatencyProfile,
-    /// Whether the cluster has any device of this class.
-    present: bool,
-}
+/// How soon a model without requests plans again, until it needs nothing any more.
+const REPLAN_IDLE: Span = Span::from_millis(250);
 
 /// What a model offers at one instant.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +40,8 @@ pub(crate) struct Offer {
     pub(crate) stale_at: Time,
     /// Requests that can no longer run anywhere.
     pub(crate) expired: Vec<RequestId>,
+    /// The devices of each class that the model's traffic needs, where that was planned anew.
+    pub(crate) needs: Vec<(ClassId, Need)>,
 }
 
 /// A batch taken out of the queues, with what was predicted of it.
@@ -87,8 +85,9 @@ impl<D: DropRule> Model<D> {
         self.deployments.retain(|deployment| deployment.class != class);
         let slower = |other: &Deployment| other.profile.latency(1) > profile.latency(1);
         let at = self.deployments.partition_point(slower);
-        self.deployments.insert(at, Deployment { class, profile, present });
+        self.deployments.insert(at, Deployment::new(class, profile, present));
         let classes = self.deployments.len();
+        self.deployments.iter_mut().for_each(|deployment| deployment.set_share(1.0 / classes as f64));
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
     }
 
@@ -134,10 +133,26 @@ impl<D: DropRule> Model<D> {
     }
 
     /// Forms the next batch for every class anew, and drops what can no longer run on any.
-    pub(crate) fn offer(&mut self, now: Time, delays: &Delays, offer: &mut Offer) {
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        delays: &Delays,
+        pressure: impl Fn(ClassId) -> Pressure,
+        offer: &mut Offer,
+    ) {
         offer.candidates.clear();
         offer.expired.clear();
+        offer.needs.clear();
         offer.stale_at = Time::NEVER;
+        for deployment in &mut self.deployments {
+            if deployment.plan::<D>(now, &mut self.arrivals, delays, &pressure(deployment.class)) {
+                offer.needs.push((deployment.class, deployment.need));
+            }
+            // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
+            if deployment.need > Need::default() {
+                offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
+            }
+        }
         // Without any device a request waits for one to join, until it would be too late even then.
         let none_present = !self.deployments.iter().any(|deployment| deployment.present);
         for index in 0..self.deployments.len() {
@@ -170,8 +185,12 @@ impl<D: DropRule> Model<D> {
     ) -> Option<Taken> {
         let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
         let candidate = self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?;
-        let profile = &self.deployments[index].profile;
-        let start_at = Finish { profile, delays, now, free_at }.start(candidate.size);
+        let start_at = (now + delays.lead(candidate.size)).max(free_at);
+        if self.deployments.len() > 1 {
+            for (other, deployment) in self.deployments.iter_mut().enumerate() {
+                deployment.divide(other == index);
+            }
+        }
         for lane in &mut self.lanes {
             for _ in 0..lane.share {
                 if let Some(ticket) = lane.take(index) {
@@ -194,19 +213,18 @@ impl<D: DropRule> Model<D> {
         delays: &Delays,
         stale_at: &mut Time,
     ) -> Option<Candidate> {
-        let Model { deployments, lanes, arrivals, .. } = self;
-        let Deployment { class, profile, .. } = &deployments[index];
-        let finish = Finish { profile, delays, now, free_at };
-        let target = D::target(profile, delays, arrivals.gap(now), arrivals.allowance());
+        let Model { deployments, lanes, .. } = self;
+        let Deployment { class, profile, margin, target, .. } = &deployments[index];
+        let finish = Finish { profile, margin: *margin, delays, now, free_at };
         let mut composed: Option<Candidate> = None;
         let mut deadline = Time::NEVER;
         for at in 0..lanes.len() {
             lanes[at].share = 0;
-            let Some(batch) = lanes[at].form(index, &finish, target) else { continue };
+            let Some(batch) = lanes[at].form(index, &finish, *target) else { continue };
             *stale_at = (*stale_at).min(batch.head_lost_after.next());
             let priority = lanes[at].priority;
             let candidate =
-                |size, deadline, priority| Candidate::new(*class, profile, delays, size, deadline, priority);
+                |size, deadline, priority| Candidate::new(*class, &finish, size, deadline, priority);
             let Some(lead) = composed else {
                 lanes[at].share = batch.size;
                 deadline = batch.deadline;
@@ -230,6 +248,13 @@ impl<D: DropRule> Model<D> {
         let candidate = composed?;
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
+    }
+
+    /// Learns whether a batch finished too late for one of its requests.
+    pub(crate) fn observe(&mut self, class: ClassId, late: bool) {
+        if let Some(deployment) = self.deployments.iter_mut().find(|deployment| deployment.class == class) {
+            deployment.margin.observe(late);
+        }
     }
 
     fn level(&self, priority: Priority) -> Priority {

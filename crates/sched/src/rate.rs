@@ -53,6 +53,11 @@ impl ArrivalRate {
         elapsed.checked_div(gaps).map_or(Span::MAX, |gap| Span::from_nanos(gap.max(1)))
     }
 
+    /// Requests in the window.
+    pub(crate) fn lately(&self) -> u64 {
+        self.total
+    }
+
     /// Arrival to deadline, as it was lately.
     pub(crate) fn allowance(&self) -> Span {
         self.allowance

@@ -119,8 +119,16 @@ impl<P: Policy> Scheduler<P> {
     fn batch_finished(&mut self, gpu: GpuId, batch: BatchId) {
         let Some(device) = self.fleet.get_mut(gpu) else { return };
         let Some(finished) = device.finish(batch, self.now) else { return };
-        let (idle, leaving, free_at) = (device.is_idle(), device.leaving, device.free_at);
-        self.fleet.recycle(finished.requests);
+        let (class, idle, leaving, free_at) =
+            (device.class, device.is_idle(), device.leaving, device.free_at);
+        let requests = finished.requests;
+        if P::LEARNS_MARGIN
+            && let Some(earliest) = requests.iter().min_by_key(|request| request.deadline)
+        {
+            let (now, deadline) = (self.now, earliest.deadline);
+            self.model_mut(earliest.model).map(|model| model.observe(class, now > deadline));
+        }
+        self.fleet.recycle(requests);
         match (leaving, idle) {
             (true, true) => drop(self.fleet.remove(gpu)),
             (true, false) => {}
@@ -242,13 +250,17 @@ impl<P: Policy> Scheduler<P> {
             out.push(Action::Answer { request, outcome: Outcome::Removed });
         }
         self.alarms.remove(model.0);
-        self.matchmaker.post(model, &[]);
+        self.matchmaker.forget(model);
     }
 
     /// Lets a model form its batches anew and tells the matchmaker.
     fn offer(&mut self, model: ModelId, out: &mut Actions) {
         let Some(known) = self.models.get_mut(model.0 as usize).and_then(Option::as_mut) else { return };
-        known.offer(self.now, &self.delays, &mut self.offer);
+        let matchmaker = &self.matchmaker;
+        known.offer(self.now, &self.delays, |class| matchmaker.pressure(class), &mut self.offer);
+        for &(class, need) in &self.offer.needs {
+            self.matchmaker.set_need(model, class, need);
+        }
         for &request in &self.offer.expired {
             out.push(Action::Answer { request, outcome: Outcome::Expired });
         }

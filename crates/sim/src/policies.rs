@@ -42,7 +42,13 @@ struct Entry {
 }
 
 /// All of them: names, help and defaults come from here alone.
-const ENTRIES: [Entry; 8] = [
+const ENTRIES: [Entry; 9] = [
+    Entry {
+        name: "adaptive",
+        about: "Downbeat's own: deferral while the spare GPUs can make up for it",
+        default: || Kind::Core(CoreSettings::new(Rule::Adaptive)),
+        grid: Vec::new,
+    },
     Entry {
         name: "guarded",
         about: "deferral whose windows open earlier by k times the work that waits per GPU",

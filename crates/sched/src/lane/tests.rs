@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{Lane, View};
 use crate::candidate::Finish;
+use crate::margin::Margin;
 use crate::queue::Ticket;
 use crate::{Delays, Priority, RequestId, Time};
 
@@ -137,7 +138,7 @@ proptest! {
                 }
                 Step::Pass(by) => now = now + ms(by),
                 Step::Form { free_in, start } => {
-                    let finish = Finish { profile: &profile, delays: &delays, now, free_at: now + ms(free_in) };
+                    let finish = Finish { profile: &profile, margin: Margin::default(), delays: &delays, now, free_at: now + ms(free_in) };
                     let (dropped, expected) = sets.form(&finish, target as usize);
                     let formed = lane.form(0, &finish, target);
                     prop_assert_eq!(std::iter::from_fn(|| lane.take_lost(|_| true)).collect::<Vec<_>>(), dropped);
@@ -179,7 +180,7 @@ proptest! {
                 Step::Pass(by) => now = now + ms(by),
                 Step::Form { free_in, start } => {
                     let finish =
-                        Finish { profile: &profiles[class], delays: &delays, now, free_at: now + ms(free_in) };
+                        Finish { profile: &profiles[class], margin: Margin::default(), delays: &delays, now, free_at: now + ms(free_in) };
                     let size = lane.form(class, &finish, targets[class].min(finish.profile.max_batch())).map_or(0, |batch| batch.size);
                     prop_assert!(size <= lane.alive(class));
                     (0..if start { size } else { 0 }).for_each(|_| { lane.take(class); });

@@ -108,6 +108,11 @@ proptest! {
     }
 
     #[test]
+    fn every_request_leaves_once_and_no_device_is_wronged_under_the_adaptive_policy(seed: u64) {
+        holds(&Adaptive, seed)?;
+    }
+
+    #[test]
     fn every_request_leaves_once_and_no_device_is_wronged_under_eager_dispatch(seed: u64) {
         holds(&Eager::<TimeoutDrop, SmallestId>::new(), seed)?;
         holds(&Eager::<WindowDrop, EarliestFree>::new(), seed)?;

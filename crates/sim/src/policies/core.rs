@@ -3,7 +3,7 @@
 use std::fmt;
 
 use downbeat_sched::{
-    Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
+    Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
     WindowDrop,
 };
 
@@ -22,8 +22,12 @@ pub(super) struct CoreSettings {
 /// When a window opens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
+    /// Brings its own drop rule and order.
+    Adaptive,
     Deferred,
-    Guarded { k: f64 },
+    Guarded {
+        k: f64,
+    },
     Eager,
 }
 
@@ -58,6 +62,7 @@ impl CoreSettings {
 
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match (key, value, &mut self.rule) {
+            (_, _, Rule::Adaptive) => return Err(format!("there is no setting '{key}'; adaptive has none")),
             ("drop", "window", _) => self.drop = Drop::Window,
             ("drop", "timeout", _) => self.drop = Drop::Timeout,
             ("drop", ..) => return Err(format!("'{value}' is not a drop rule; write window or timeout")),
@@ -81,6 +86,9 @@ impl CoreSettings {
     /// Runs the policy: the one place where names become types.
     pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
         let job = Job { name, scenario, seed, until };
+        if self.rule == Rule::Adaptive {
+            return job.run(Adaptive);
+        }
         match self.drop {
             Drop::Window => self.run_with_drop::<WindowDrop>(job),
             Drop::Timeout => self.run_with_drop::<TimeoutDrop>(job),
@@ -96,6 +104,7 @@ impl CoreSettings {
 
     fn run_with_order<D: DropRule, O: GpuOrder>(&self, job: Job<'_>) -> RunReport {
         match self.rule {
+            Rule::Adaptive => job.run(Adaptive),
             Rule::Deferred => job.run(Deferred::<D, O>::new()),
             Rule::Guarded { k } => job.run(Guarded::<D, O>::new(k)),
             Rule::Eager => job.run(Eager::<D, O>::new()),
@@ -112,8 +121,10 @@ impl Job<'_> {
 
 impl fmt::Display for CoreSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Rule::Guarded { k } = self.rule {
-            write!(f, "k={k}:")?;
+        match self.rule {
+            Rule::Adaptive => return f.write_str("no settings"),
+            Rule::Guarded { k } => write!(f, "k={k}:")?,
+            Rule::Deferred | Rule::Eager => {}
         }
         let drop = match self.drop {
             Drop::Window => "window",

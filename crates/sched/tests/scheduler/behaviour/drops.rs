@@ -41,13 +41,34 @@ fn window_drop_gives_up_heads_for_the_batch_that_the_load_can_sustain() {
 fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
     let profile = linear(1.0, 5.0, 32);
     let delays = Delays { control: span(2.0), data: span(0.5) };
-    let target = |delays, gap, slo_ms| WindowDrop::target(&profile, &delays, gap, span(slo_ms));
+    let target = |delays: Delays, gap, slo_ms| {
+        let traffic =
+            Traffic { profile: &profile, delays: &delays, gap, allowance: span(slo_ms), headroom: 1.0 };
+        assert_eq!(TimeoutDrop::target(&traffic), 1);
+        WindowDrop::target(&traffic)
+    };
     assert_eq!(target(Delays::default(), span(1.0), 12.0), 3);
     assert_eq!(target(delays, span(1.0), 14.0), 2);
     assert_eq!(target(Delays::default(), Span::ZERO, 100.0), 32);
     assert_eq!(target(Delays::default(), Span::MAX, 12.0), 1);
     assert_eq!(target(Delays::default(), span(1.0), 2.0), 1);
-    assert_eq!(TimeoutDrop::target(&profile, &delays, span(1.0), span(100.0)), 1);
+}
+
+/// 8 requests can be gathered and run in 21 ms, 8 + 5 + 8 = 21, at a cost of 13/8 = 1.625 ms each. With a quarter of
+/// headroom each may cost 2.03: batches of 5 do, at 10/5 = 2, and batches of 4 at 9/4 = 2.25 do not.
+#[test]
+fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
+    let profile = linear(1.0, 5.0, 32);
+    let target = |headroom| {
+        let (delays, gap, allowance) = (Delays::default(), span(1.0), span(21.0));
+        HeadroomDrop::target(&Traffic { profile: &profile, delays: &delays, gap, allowance, headroom })
+    };
+    assert_eq!(target(0.5), 8);
+    assert_eq!(target(1.0), 8);
+    assert_eq!(target(1.25), 5);
+    assert_eq!(target(10.0), 1);
+    assert_eq!(target(f64::INFINITY), 1);
+    assert_eq!(target(f64::NAN), 8);
 }
 
 /// Four devices sustain batches of 15 at SLO 25 (l(15) * 5/4 = 25): 3 requests per ms. Twice that arrives, so

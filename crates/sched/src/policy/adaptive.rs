@@ -1,0 +1,37 @@
+//! Downbeat's own rule: wait while the spare devices can make up for it.
+
+use downbeat_profile::Span;
+
+use super::{HeadroomDrop, Policy, Pressure, SmallestId};
+use crate::Release;
+
+/// The least share of the devices that is reckoned to be spare. Below it, a head start is longer than any deadline.
+const SPARE_MIN: f64 = 0.02;
+
+/// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
+///
+/// A window opens earlier by half the time that the spare devices need for what other models have waiting:
+///
+/// ```text
+///   head start = (backlog - own) / (2 * (gpus - need))
+/// ```
+///
+/// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. It will be
+/// found if the devices that the traffic does not keep busy can absorb what waits. A model alone never guards against
+/// itself: its batches leave one after the other, each waits for its own window. Where the traffic needs all devices,
+/// the rule is eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Adaptive;
+
+impl Policy for Adaptive {
+    type Drop = HeadroomDrop;
+    type Order = SmallestId;
+    const EARLY: Release = Release::Guard;
+    const LEARNS_MARGIN: bool = true;
+
+    fn head_start(&self, pressure: &Pressure, latency: Span) -> Span {
+        let others = pressure.backlog - latency;
+        let spare = pressure.spare_gpus().max(SPARE_MIN * f64::from(pressure.gpus.max(1)));
+        Span::from_nanos((others.as_nanos() as f64 / (2.0 * spare)) as u64)
+    }
+}

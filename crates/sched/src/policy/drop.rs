@@ -1,0 +1,98 @@
+//! Which requests are given up so that those behind them can run in a larger batch.
+
+use std::fmt::Debug;
+
+use downbeat_profile::{LatencyProfile, Span};
+
+use super::Need;
+use crate::Delays;
+
+/// Which requests are given up so that those behind them can run in a larger batch.
+pub trait DropRule: Clone + Debug {
+    /// The batch size for whose sake the heads of the queue are given up, at least 1.
+    fn target(traffic: &Traffic<'_>) -> u32;
+}
+
+/// What a model knows of its traffic on one class of devices.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic<'a> {
+    /// l(b) there.
+    pub profile: &'a LatencyProfile,
+    /// What a start costs before the device can begin.
+    pub delays: &'a Delays,
+    /// The mean time between arrivals.
+    pub gap: Span,
+    /// The time from arrival to deadline.
+    pub allowance: Span,
+    /// [`Pressure::headroom`](super::Pressure::headroom) of the class.
+    pub headroom: f64,
+}
+
+impl Traffic<'_> {
+    /// The largest batch that can both be gathered and run inside the objective: l(b) + b/r <= s.
+    pub fn sustainable(&self) -> u32 {
+        let budget = self.allowance - self.delays.control;
+        self.profile.largest_within(budget, self.delays.data + self.gap).max(1)
+    }
+
+    /// The devices that the traffic keeps busy in batches of that size.
+    pub fn need(&self) -> Need {
+        if self.gap == Span::MAX {
+            return Need::default();
+        }
+        Need::from_gpus(self.cost_ns(self.sustainable()) / self.gap.as_nanos() as f64)
+    }
+
+    /// l(b)/b: the device time of one request in a batch of `batch`.
+    fn cost_ns(&self, batch: u32) -> f64 {
+        self.profile.latency(batch).as_nanos() as f64 / f64::from(batch)
+    }
+}
+
+/// Only requests that could not finish even alone are given up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TimeoutDrop;
+
+impl DropRule for TimeoutDrop {
+    fn target(_: &Traffic<'_>) -> u32 {
+        1
+    }
+}
+
+/// Heads that stand in the way of the largest batch that the traffic can sustain are given up.
+///
+/// Holds the throughput when there is more load than devices, where [`TimeoutDrop`] spends every batch on requests that
+/// are nearly dead; gives up too much when there is less.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WindowDrop;
+
+impl DropRule for WindowDrop {
+    fn target(traffic: &Traffic<'_>) -> u32 {
+        traffic.sustainable()
+    }
+}
+
+/// Heads are given up only for the smallest batch that still keeps up with the traffic.
+///
+/// A batch smaller than the sustainable one costs more device time per request. With headroom h that is affordable up to
+/// h times the cost of the sustainable batch: the queue gets shorter all the same, and no request is given up for
+/// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
+/// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadroomDrop;
+
+impl DropRule for HeadroomDrop {
+    fn target(traffic: &Traffic<'_>) -> u32 {
+        let (mut low, mut high) = (1, traffic.sustainable());
+        let affordable_ns = traffic.headroom * traffic.cost_ns(high);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if traffic.cost_ns(middle) <= affordable_ns {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        high
+    }
+}

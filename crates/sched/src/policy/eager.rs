@@ -1,0 +1,32 @@
+//! Work-conserving dispatch.
+
+use std::marker::PhantomData;
+
+use downbeat_profile::Span;
+
+use super::{DropRule, GpuOrder, Policy, Pressure};
+use crate::Release;
+
+/// Work-conserving dispatch: whenever a device is idle, it takes the most urgent candidate at once.
+///
+/// The rule that most serving systems follow in some form; here with the same batches, drop rules and device orders as
+/// the others, so that nothing but the waiting differs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Eager<D, O>(PhantomData<(D, O)>);
+
+impl<D, O> Eager<D, O> {
+    /// The rule; it has no settings.
+    pub fn new() -> Self {
+        Eager(PhantomData)
+    }
+}
+
+impl<D: DropRule, O: GpuOrder> Policy for Eager<D, O> {
+    type Drop = D;
+    type Order = O;
+    const EARLY: Release = Release::Eager;
+
+    fn head_start(&self, _: &Pressure, _: Span) -> Span {
+        Span::MAX
+    }
+}

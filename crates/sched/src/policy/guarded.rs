@@ -1,0 +1,36 @@
+//! Deferral with a guard of fixed strength.
+
+use std::marker::PhantomData;
+
+use downbeat_profile::Span;
+
+use super::{DropRule, GpuOrder, Policy, Pressure};
+use crate::Release;
+
+/// Deferral guarded by the backlog: windows open earlier by `k` times the work that waits per device.
+///
+/// With little waiting this is nearly Symphony's rule; under contention it turns into eager dispatch. Pure deferral
+/// loses there, because a window of microseconds passes before a device is found.
+#[derive(Clone, Copy, Debug)]
+pub struct Guarded<D, O> {
+    k: f64,
+    rules: PhantomData<(D, O)>,
+}
+
+impl<D, O> Guarded<D, O> {
+    /// The rule with the factor `k`; 0 is pure deferral. Negative values and NaN count as 0.
+    pub fn new(k: f64) -> Self {
+        Guarded { k: k.max(0.0), rules: PhantomData }
+    }
+}
+
+impl<D: DropRule, O: GpuOrder> Policy for Guarded<D, O> {
+    type Drop = D;
+    type Order = O;
+    const EARLY: Release = Release::Guard;
+
+    fn head_start(&self, pressure: &Pressure, _: Span) -> Span {
+        let per_gpu = pressure.backlog.as_nanos() as f64 / f64::from(pressure.gpus.max(1));
+        Span::from_nanos((self.k * per_gpu) as u64)
+    }
+}
