@@ -13,8 +13,8 @@ use crate::{
 /// Ids at or past this are refused: tables are indexed by them, and a stray id must not take all memory.
 pub const ID_LIMIT: u32 = 1 << 22;
 
-/// Classes at or past this are refused, for the same reason.
-pub const CLASS_LIMIT: u16 = 1 << 10;
+/// Classes at or past this are refused: every event looks at all of them, of which there are a handful.
+pub const CLASS_LIMIT: u16 = 64;
 
 /// Deadlines past this, 292 years from the origin, count as this, so that no feasible batch is near the end of the clock,
 /// where sums saturate and an impossible batch would look possible.
@@ -125,8 +125,10 @@ impl<P: Policy> Scheduler<P> {
         if P::LEARNS_MARGIN
             && let Some(earliest) = requests.iter().min_by_key(|request| request.deadline)
         {
-            let (now, deadline) = (self.now, earliest.deadline);
-            self.model_mut(earliest.model).map(|model| model.observe(class, now > deadline));
+            let late = self.now > earliest.deadline;
+            if let Some(model) = self.model_mut(earliest.model) {
+                model.observe(class, late);
+            }
         }
         self.fleet.recycle(requests);
         match (leaving, idle) {
