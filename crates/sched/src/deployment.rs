@@ -67,10 +67,11 @@ impl Deployment {
             delays,
             gap: arrivals.gap(now),
             allowance: arrivals.allowance(),
+            dispersion: arrivals.dispersion(),
             headroom: pressure.headroom(),
         };
         self.target = D::target(&traffic);
-        self.need = Need::from_gpus(traffic.need().as_gpus() * self.share);
+        self.need = traffic.need().part(self.share);
         true
     }
 

@@ -149,7 +149,7 @@ impl<D: DropRule> Model<D> {
                 offer.needs.push((deployment.class, deployment.need));
             }
             // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
-            if deployment.need > Need::default() {
+            if deployment.need != Need::default() {
                 offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
             }
         }

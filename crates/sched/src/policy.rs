@@ -49,35 +49,54 @@ pub struct Pressure {
     pub need: Need,
 }
 
-/// A number of devices, in millionths: sums of it are exact in any order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Need(u64);
+/// How many devices some traffic needs, on average and how much that varies.
+///
+/// In millionths, so that sums of it are exact in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    mean: u64,
+    variance: u64,
+}
 
 impl Need {
-    /// So many devices. Negative numbers and NaN give none.
-    pub fn from_gpus(gpus: f64) -> Need {
-        Need((gpus * 1e6) as u64)
+    /// So many devices on average, with this standard deviation. Negative numbers and NaN give 0.
+    pub fn new(mean: f64, deviation: f64) -> Need {
+        Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64 }
     }
 
-    /// The number of devices.
-    pub fn as_gpus(self) -> f64 {
-        self.0 as f64 / 1e6
+    /// The mean number of devices.
+    pub fn mean(self) -> f64 {
+        self.mean as f64 / 1e6
     }
 
-    /// `self` with `old` replaced by `new` in the sum.
+    /// The standard deviation of it.
+    pub fn deviation(self) -> f64 {
+        (self.variance as f64 / 1e6).sqrt()
+    }
+
+    /// The part of it that `share` of the traffic needs.
+    pub(crate) fn part(self, share: f64) -> Need {
+        Need::new(share * self.mean(), share * self.deviation())
+    }
+
+    /// `self` with `old` replaced by `new` in the sum. Models are taken to vary independently of each other.
     pub(crate) fn replace(self, old: Need, new: Need) -> Need {
-        Need(self.0.saturating_sub(old.0).saturating_add(new.0))
+        Need {
+            mean: self.mean.saturating_sub(old.mean).saturating_add(new.mean),
+            variance: self.variance.saturating_sub(old.variance).saturating_add(new.variance),
+        }
     }
 }
 
 impl Pressure {
-    /// The devices that would have nothing to do; below 0 where there are too few.
+    /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
+    /// where there are too few.
     pub fn spare_gpus(&self) -> f64 {
-        f64::from(self.gpus) - self.need.as_gpus()
+        f64::from(self.gpus) - self.need.mean() - self.need.deviation()
     }
 
-    /// How many times the traffic there could be; infinite where there is none.
+    /// How many times the traffic there could be on average; infinite where there is none.
     pub fn headroom(&self) -> f64 {
-        f64::from(self.gpus) / self.need.as_gpus()
+        f64::from(self.gpus) / self.need.mean()
     }
 }

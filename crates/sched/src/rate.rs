@@ -8,6 +8,12 @@ use crate::Time;
 const BUCKET_BITS: u32 = 26;
 const BUCKETS: u64 = 16;
 
+/// How much one gap counts in the mean of gaps: bursts are told from the last few hundred.
+const GAP_WEIGHT: f64 = 1.0 / 256.0;
+
+/// Nothing is gained by telling bursts that are worse than this apart.
+const DISPERSION_MAX: f64 = 100.0;
+
 /// A model's arrivals over a sliding window of about a second.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrivalRate {
@@ -19,11 +25,24 @@ pub(crate) struct ArrivalRate {
     first: Option<Time>,
     /// Running mean of the time from arrival to deadline.
     allowance: Span,
+    last: Time,
+    /// Running means of the gaps between arrivals and of their squares, in nanoseconds.
+    gap_ns: f64,
+    squared_gap: f64,
 }
 
 impl ArrivalRate {
     pub(crate) fn new() -> ArrivalRate {
-        ArrivalRate { counts: [0; BUCKETS as usize], total: 0, newest: 0, first: None, allowance: Span::ZERO }
+        ArrivalRate {
+            counts: [0; BUCKETS as usize],
+            total: 0,
+            newest: 0,
+            first: None,
+            allowance: Span::ZERO,
+            last: Time::ZERO,
+            gap_ns: 0.0,
+            squared_gap: 0.0,
+        }
     }
 
     /// Counts a request that arrives now and must be done in `allowance`.
@@ -36,10 +55,14 @@ impl ArrivalRate {
             self.allowance = allowance;
         } else {
             // Deadlines differ from request to request; a mean over the last dozens follows changes and ignores strays.
+            let gap_ns = now.since(self.last).as_nanos() as f64;
+            self.gap_ns += GAP_WEIGHT * (gap_ns - self.gap_ns);
+            self.squared_gap += GAP_WEIGHT * (gap_ns * gap_ns - self.squared_gap);
             let mean = self.allowance.as_nanos();
             let mean = mean - mean / 32 + allowance.as_nanos() / 32;
             self.allowance = Span::from_nanos(mean);
         }
+        self.last = now;
     }
 
     /// The mean time between two arrivals; [`Span::MAX`] where there is no telling.
@@ -51,6 +74,16 @@ impl ArrivalRate {
         // The first request opens the measurement and must not be counted as if it had filled a gap.
         let gaps = if first > oldest { self.total.saturating_sub(1) } else { self.total };
         elapsed.checked_div(gaps).map_or(Span::MAX, |gap| Span::from_nanos(gap.max(1)))
+    }
+
+    /// The squared coefficient of variation of the gaps: about 1 for Poisson arrivals, more where they come in bursts.
+    pub(crate) fn dispersion(&self) -> f64 {
+        let mean_squared = self.gap_ns * self.gap_ns;
+        if mean_squared > 0.0 {
+            (self.squared_gap / mean_squared - 1.0).clamp(0.0, DISPERSION_MAX)
+        } else {
+            1.0
+        }
     }
 
     /// Requests in the window.

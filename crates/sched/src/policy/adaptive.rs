@@ -13,7 +13,7 @@ const SPARE_MIN: f64 = 0.02;
 /// A window opens earlier by half the time that the spare devices need for what other models have waiting:
 ///
 /// ```text
-///   head start = (backlog - own) / (2 * (gpus - need))
+///   head start = (backlog - own) / (2 * (gpus - need - deviation of need))
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. It will be

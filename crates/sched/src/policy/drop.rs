@@ -24,6 +24,8 @@ pub struct Traffic<'a> {
     pub gap: Span,
     /// The time from arrival to deadline.
     pub allowance: Span,
+    /// The squared coefficient of variation of the time between arrivals: 1 for Poisson, more for bursts.
+    pub dispersion: f64,
     /// [`Pressure::headroom`](super::Pressure::headroom) of the class.
     pub headroom: f64,
 }
@@ -35,12 +37,16 @@ impl Traffic<'_> {
         self.profile.largest_within(budget, self.delays.data + self.gap).max(1)
     }
 
-    /// The devices that the traffic keeps busy in batches of that size.
+    /// The devices that the traffic keeps busy in batches of that size. It varies by what comes in while a request may
+    /// wait: n arrivals on average have a variance of n times the dispersion.
     pub fn need(&self) -> Need {
         if self.gap == Span::MAX {
             return Need::default();
         }
-        Need::from_gpus(self.cost_ns(self.sustainable()) / self.gap.as_nanos() as f64)
+        let gap_ns = self.gap.as_nanos() as f64;
+        let mean = self.cost_ns(self.sustainable()) / gap_ns;
+        let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
+        Need::new(mean, mean * (self.dispersion / arrivals.max(1.0)).sqrt())
     }
 
     /// l(b)/b: the device time of one request in a batch of `batch`.

@@ -42,8 +42,14 @@ fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
     let profile = linear(1.0, 5.0, 32);
     let delays = Delays { control: span(2.0), data: span(0.5) };
     let target = |delays: Delays, gap, slo_ms| {
-        let traffic =
-            Traffic { profile: &profile, delays: &delays, gap, allowance: span(slo_ms), headroom: 1.0 };
+        let traffic = Traffic {
+            profile: &profile,
+            delays: &delays,
+            gap,
+            allowance: span(slo_ms),
+            dispersion: 1.0,
+            headroom: 1.0,
+        };
         assert_eq!(TimeoutDrop::target(&traffic), 1);
         WindowDrop::target(&traffic)
     };
@@ -61,7 +67,14 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
     let profile = linear(1.0, 5.0, 32);
     let target = |headroom| {
         let (delays, gap, allowance) = (Delays::default(), span(1.0), span(21.0));
-        HeadroomDrop::target(&Traffic { profile: &profile, delays: &delays, gap, allowance, headroom })
+        HeadroomDrop::target(&Traffic {
+            profile: &profile,
+            delays: &delays,
+            gap,
+            allowance,
+            dispersion: 1.0,
+            headroom,
+        })
     };
     assert_eq!(target(0.5), 8);
     assert_eq!(target(1.0), 8);
