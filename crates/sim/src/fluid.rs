@@ -44,6 +44,18 @@ pub fn fluid_first_shortage_rps(scenario: &Scenario) -> f64 {
     suffices_to
 }
 
+/// The devices that a scenario with one class of devices keeps busy at its rate, when every model runs the largest batch
+/// its own evenly spaced arrivals can fill in time. `None` where there are several classes, or a model cannot meet its SLO.
+pub fn fluid_need_gpus(scenario: &Scenario) -> Option<f64> {
+    let fluid = Fluid::of(scenario);
+    let costs = fluid.costs_at(scenario.total_rps);
+    let need = |(model, costs): (&ModelCosts, &Vec<Option<f64>>)| match costs[..] {
+        [cost_s] => Some(model.share * scenario.total_rps * cost_s?),
+        _ => None,
+    };
+    fluid.models.iter().zip(&costs).map(need).sum()
+}
+
 /// A scenario, as far as the bound goes.
 struct Fluid {
     models: Vec<ModelCosts>,

@@ -15,7 +15,7 @@ mod simulation;
 mod workload;
 
 pub use downbeat_sched::Span;
-pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps};
+pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps, fluid_need_gpus};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};
 pub use html::{goodput_page, run_page};
 pub use policies::{PolicyError, PolicySpec};

@@ -37,8 +37,10 @@ impl Traffic<'_> {
         self.profile.largest_within(budget, self.delays.data + self.gap).max(1)
     }
 
-    /// The devices that the traffic keeps busy in batches of that size. It varies by what comes in while a request may
-    /// wait: n arrivals on average have a variance of n times the dispersion.
+    /// The devices that the traffic keeps busy in batches of that size.
+    ///
+    /// It varies by what comes in while a request may wait: n arrivals on average have a variance of n times the
+    /// dispersion. Only what is beyond Poisson arrivals counts: their own variation is what waiting evens out.
     pub fn need(&self) -> Need {
         if self.gap == Span::MAX {
             return Need::default();
@@ -46,7 +48,8 @@ impl Traffic<'_> {
         let gap_ns = self.gap.as_nanos() as f64;
         let mean = self.cost_ns(self.sustainable()) / gap_ns;
         let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
-        Need::new(mean, mean * (self.dispersion / arrivals.max(1.0)).sqrt())
+        let bursts = (self.dispersion - 1.0).max(0.0);
+        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
     }
 
     /// l(b)/b: the device time of one request in a batch of `batch`.

@@ -1,10 +1,11 @@
 //! `make bench-policies`: every policy on every scenario, beside the figures that others reached.
 //!
-//! Parts can be asked for by name (`reference`, `symphony`, `suite`, `speed`); `quick` uses one seed instead of five.
+//! Parts can be asked for by name (`reference`, `symphony`, `adaptive`, `suite`, `speed`); `quick` uses one seed instead of five.
 //! A word that is neither limits the suite to the scenarios whose name contains it.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
+mod adaptive;
 mod reference;
 mod speed;
 mod suite;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use downbeat_sim::{GoodputReport, GoodputSearch, PolicySpec, Scenario};
 
-const PARTS: [&str; 4] = ["reference", "symphony", "suite", "speed"];
+const PARTS: [&str; 5] = ["reference", "symphony", "adaptive", "suite", "speed"];
 
 fn main() {
     // Cargo passes `--bench` on.
@@ -30,6 +31,9 @@ fn main() {
     }
     if asked("symphony") && filters.is_empty() {
         symphony::print(seeds);
+    }
+    if asked("adaptive") && filters.is_empty() {
+        adaptive::print(seeds);
     }
     if asked("suite") {
         suite::print(seeds, &filters);
