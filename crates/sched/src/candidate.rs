@@ -25,6 +25,8 @@ pub struct Candidate {
     pub priority: Priority,
     /// Whether it is as large as the model allows, and so has nothing to wait for.
     pub full: bool,
+    /// How many of a thousand requests the model lately lost.
+    pub loss_permille: u16,
 }
 
 impl Candidate {
@@ -47,6 +49,7 @@ impl Candidate {
             latency: profile.latency(size),
             priority,
             full,
+            loss_permille: 0,
         }
     }
 }

@@ -214,7 +214,8 @@ impl<P: Policy> Matchmaker<P> {
             let pool = &mut self.pools[class.0 as usize];
             if let Some((_, model)) = pool.pending.peek() {
                 pool.pending.remove(model);
-                pool.open.set(model, (candidate.priority, candidate.latest));
+                let urgency = self.policy.urgency(&pool.pressure, &candidate);
+                pool.open.set(model, (candidate.priority, urgency));
             }
         }
     }

@@ -25,8 +25,13 @@ pub(crate) struct Model<D> {
     default_priority: Priority,
     queue_limit: usize,
     arrivals: ArrivalRate,
+    /// Running share of requests that were lost, among those that left.
+    loss: f64,
     drop_rule: PhantomData<D>,
 }
+
+/// How much one request counts in the share of those lost: it is told from the last few hundred.
+const LOSS_WEIGHT: f64 = 1.0 / 256.0;
 
 /// How soon a model without requests plans again, until it needs nothing any more.
 const REPLAN_IDLE: Span = Span::from_millis(250);
@@ -62,6 +67,7 @@ impl<D: DropRule> Model<D> {
             default_priority: Priority(1),
             queue_limit: 0,
             arrivals: ArrivalRate::new(),
+            loss: 0.0,
             drop_rule: PhantomData,
         };
         model.respecify(spec, is_present);
@@ -162,13 +168,15 @@ impl<D: DropRule> Model<D> {
             }
             let candidate = self.compose(index, now, Time::ZERO, delays, &mut offer.stale_at);
             if present {
-                offer.candidates.extend(candidate);
+                let loss_permille = (1_000.0 * self.loss) as u16;
+                offer.candidates.extend(candidate.map(|candidate| Candidate { loss_permille, ..candidate }));
             }
         }
-        let Model { deployments, lanes, .. } = self;
+        let Model { deployments, lanes, loss, .. } = self;
         for lane in lanes {
             let counts = |index: usize| none_present || deployments[index].present;
             while let Some(lost) = lane.take_lost(counts) {
+                *loss += LOSS_WEIGHT * (1.0 - *loss);
                 offer.expired.push(lost.id);
             }
         }
@@ -194,6 +202,7 @@ impl<D: DropRule> Model<D> {
         for lane in &mut self.lanes {
             for _ in 0..lane.share {
                 if let Some(ticket) = lane.take(index) {
+                    self.loss -= LOSS_WEIGHT * self.loss;
                     each(ticket, lane.priority);
                 }
             }

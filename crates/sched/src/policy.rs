@@ -20,7 +20,7 @@ pub use eager::Eager;
 pub use guarded::Guarded;
 pub use order::{EarliestFree, GpuOrder, SmallestId};
 
-use crate::Release;
+use crate::{Candidate, Release, Time};
 
 /// A scheduling policy: a rule for opening windows, with a [`DropRule`] and a [`GpuOrder`].
 pub trait Policy: Clone + Debug {
@@ -36,6 +36,11 @@ pub trait Policy: Clone + Debug {
 
     /// How long before its frontrun a candidate of `latency` may start.
     fn head_start(&self, pressure: &Pressure, latency: Span) -> Span;
+
+    /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
+    fn urgency(&self, _pressure: &Pressure, candidate: &Candidate) -> Time {
+        candidate.latest
+    }
 }
 
 /// How hard one class of devices is pressed.

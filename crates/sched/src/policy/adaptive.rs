@@ -3,10 +3,11 @@
 use downbeat_profile::Span;
 
 use super::{HeadroomDrop, Policy, Pressure, SmallestId};
-use crate::Release;
+use crate::{Candidate, Release, Time};
 
 /// The least share of the devices that is reckoned to be spare. Below it, a head start is longer than any deadline.
 const SPARE_MIN: f64 = 0.02;
+const HS: f64 = 2.5;
 
 /// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
 ///
@@ -32,6 +33,13 @@ impl Policy for Adaptive {
     fn head_start(&self, pressure: &Pressure, latency: Span) -> Span {
         let others = pressure.backlog - latency;
         let spare = pressure.spare_gpus().max(SPARE_MIN * f64::from(pressure.gpus.max(1)));
-        Span::from_nanos((others.as_nanos() as f64 / (2.0 * spare)) as u64)
+        Span::from_nanos((others.as_nanos() as f64 / (HS * spare)) as u64)
+    }
+
+    /// A model that loses requests goes before others by that part of the time a device is waited for: where there is too
+    /// much for all, all lose alike. By deadlines alone, those with little time would lose most.
+    fn urgency(&self, pressure: &Pressure, candidate: &Candidate) -> Time {
+        let wait_ns = pressure.backlog.as_nanos() / u64::from(pressure.gpus.max(1));
+        candidate.latest - Span::from_nanos(wait_ns / 1_000 * u64::from(candidate.loss_permille))
     }
 }
