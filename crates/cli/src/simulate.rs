@@ -3,16 +3,22 @@
 #![allow(clippy::disallowed_types, reason = "says how long the run took on this machine")]
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
 use downbeat_sim::{ModelReport, PolicySpec, RunReport, Scenario, Until, run_page};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use crate::output::{self, Format, PageFile};
 
 /// Models shown in the text output: the worst ones.
 const MODELS_SHOWN: usize = 20;
+
+/// Work that takes no longer shows no progress.
+const SHORT: Duration = Duration::from_secs(2);
 
 /// Run a cluster scenario in virtual time with one policy
 ///
@@ -53,28 +59,45 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let page = arguments.html.as_deref().map(PageFile::check).transpose()?;
     let mut scenario = Scenario::load(&arguments.scenario)?;
     if let Some(rate) = arguments.rate {
-        if !(rate.is_finite() && rate > 0.0) {
-            bail!("--rate must be a number above 0 (is {rate})");
+        if !(rate > 0.0 && rate <= Scenario::MOST_RPS) {
+            bail!("--rate must be a number above 0 and at most {} (is {rate:?})", Scenario::MOST_RPS);
         }
         scenario = scenario.with_rate(rate);
     }
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let begin = Instant::now();
-    let mut report = arguments.policy.run(&scenario, seed, Until::End)?;
+    let mut report = with_progress(&scenario, || arguments.policy.run(&scenario, seed, Until::End))?;
     report.wall_s = begin.elapsed().as_secs_f64();
-    if let Some(page) = &page {
-        page.write(&run_page(&scenario.name, std::slice::from_ref(&report)))?;
-    }
-    match arguments.format {
-        Format::Json => output::print(&serde_json::to_string_pretty(&report)?),
-        Format::Text => {
-            let mut text = text(&scenario, &report);
-            if let Some(page) = &page {
-                text += &format!("\nPictures: {}\n", page.path().display());
+    let result = match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&report)?,
+        Format::Text => text(&scenario, &report),
+    };
+    let draw = || run_page(&scenario.name, std::slice::from_ref(&report));
+    output::deliver(&result, arguments.format, page.map(|page| (page, draw)))
+}
+
+/// Does some work, and shows that it goes on if it takes long.
+fn with_progress<T>(scenario: &Scenario, work: impl FnOnce() -> T) -> T {
+    let requests = HumanCount((scenario.total_rps * scenario.duration.as_secs_f64()) as u64);
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_done.recv_timeout(SHORT) == Err(RecvTimeoutError::Timeout) {
+                let spinner = ProgressBar::new_spinner().with_elapsed(SHORT);
+                if let Ok(style) = ProgressStyle::with_template("{spinner} about {msg} requests, {elapsed}") {
+                    spinner.set_style(style);
+                }
+                spinner.set_message(requests.to_string());
+                spinner.enable_steady_tick(Duration::from_millis(200));
+                // It ends by `done` being dropped.
+                let _ = is_done.recv();
+                spinner.finish_and_clear();
             }
-            output::print(&text)
-        }
-    }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 fn text(scenario: &Scenario, report: &RunReport) -> String {
@@ -84,7 +107,7 @@ fn text(scenario: &Scenario, report: &RunReport) -> String {
         "{}, {policy}, seed {seed}\n\
          offered {offered_rps:.0} rps, in SLO {in_slo_rps:.0} rps, worst model {:.2} % bad\n\
          {} of {} GPUs carry 99 % of the work, busy {:.0} % of the time on average\n\
-         {} batches; {} requests simulated in {:.2} s\n\n",
+         {} batches; {} requests simulated in {:.2} s\n{}\n",
         scenario.name,
         100.0 * bad_rate_worst,
         gpus.used,
@@ -93,6 +116,7 @@ fn text(scenario: &Scenario, report: &RunReport) -> String {
         report.batches,
         report.requests_simulated,
         report.wall_s,
+        output::notes(&report.detail.notes),
     );
     let mut models: Vec<&ModelReport> = report.models.iter().collect();
     models.sort_by(|a, b| b.bad_rate.total_cmp(&a.bad_rate));
@@ -111,9 +135,9 @@ fn text(scenario: &Scenario, report: &RunReport) -> String {
     });
     let header = ["model", "offered", "in SLO", "late", "expired", "bad %", "p50 ms", "p99 ms", "batch"];
     text += &output::table(&header, rows);
-    text += "\n";
+    text += "\np50 and p99 are of those that ran.\n";
     if models.len() > MODELS_SHOWN {
-        text += &format!("... and {} better ones (--format json has all)\n", models.len() - MODELS_SHOWN);
+        text += &format!("... and {} more (--format json has all)\n", models.len() - MODELS_SHOWN);
     }
     text
 }

@@ -125,10 +125,13 @@ fn goodput_prints_json_with_the_keys_that_programs_rely_on() {
     ]);
     let report: Value = serde_json::from_str(&printed).expect("JSON");
     let bound = report["fluid_bound_rps"].as_f64().expect("a bound");
+    assert_eq!(report["rarest_requests"], 5000);
+    assert_eq!(report["notes"].as_array().map(Vec::len), Some(0));
     for policy in ["deferred", "eager:drop=window"] {
         let found = &report["policies"][policy];
         let goodput = found["goodput_rps"].as_f64().expect("a goodput");
         assert!(goodput > 0.0 && goodput <= 1.5 * bound, "{found}");
+        assert_eq!(found["capped"], false);
         assert!((found["ratio_to_bound"].as_f64().expect("a ratio") - goodput / bound).abs() < 1e-9);
         assert!(found["spread_rps"].as_f64().is_some());
     }
@@ -221,6 +224,7 @@ fn bad_arguments_are_refused_before_any_work_with_what_to_do() {
         (vec!["simulate", "nowhere.toml"], "nowhere.toml"),
         (vec!["simulate", "scenario.toml", "--rate", "-5"], "--rate"),
         (vec!["simulate", "scenario.toml", "--rate", "NaN"], "--rate"),
+        (vec!["simulate", "scenario.toml", "--rate", "1e300"], "at most 1000000000 (is 1e300)"),
         (vec!["simulate", "scenario.toml", "--policy", "gaurded"], "did you mean \"guarded\"?"),
         (vec!["simulate", "scenario.toml", "--html", "no/such/folder.html"], "there is no folder no/such"),
         (vec!["simulate", "scenario.toml", "--html", "."], "this is a folder"),
@@ -232,6 +236,89 @@ fn bad_arguments_are_refused_before_any_work_with_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(message), "{arguments:?}: {error}");
     }
+    assert_eq!(shell.files(), ["scenario.toml"]);
+}
+
+#[test]
+fn a_policy_that_is_asked_for_twice_runs_once() {
+    let shell = Shell::with(SCENARIO);
+    let goodput = |policies| {
+        shell.succeed(&[
+            "goodput",
+            "scenario.toml",
+            "--policies",
+            policies,
+            "--seeds",
+            "1",
+            "--format",
+            "json",
+        ])
+    };
+    assert_eq!(goodput("eager,eager"), goodput("eager"));
+}
+
+#[test]
+fn a_run_that_is_shorter_than_its_pattern_says_so() {
+    let trace = "duration_s = 3\narrival = { kind = \"trace\", csv = \"day.csv\" }";
+    let shell = Shell::with(&SCENARIO.replace("duration_s = 3", trace));
+    std::fs::write(shell.path().join("day.csv"), "time_s,rate\n0,1\n50,9\n100,1\n").expect("a file");
+    let printed = shell.succeed(&["simulate", "scenario.toml"]);
+    let note = printed.lines().find(|line| line.starts_with("Note: ")).expect("a note");
+    assert!(note.contains("rps were offered instead of the 300 that were asked for"), "{note}");
+    assert!(
+        note.contains(
+            "the 2 s that are measured are only a part of the arrival pattern, which is 100 s long"
+        )
+    );
+}
+
+#[test]
+fn a_model_that_no_rate_suits_is_named() {
+    let shell = Shell::with(&SCENARIO.replace("slo_ms = 25", "slo_ms = 5"));
+    for arguments in [&["simulate", "scenario.toml"][..], &["goodput", "scenario.toml", "--seeds", "1"]] {
+        let printed = shell.succeed(arguments);
+        assert!(printed.contains("Note: model \"cat\" cannot meet its SLO of 5 ms at any rate"), "{printed}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_page_goes_through_a_link_and_into_what_is_no_file() {
+    let shell = Shell::with(SCENARIO);
+    let at = |name: &str| shell.path().join(name);
+    std::fs::create_dir(at("real")).expect("a folder");
+    std::fs::write(at("real/old.html"), "old").expect("a file");
+    for (target, link) in [("real/old.html", "link.html"), ("real/new.html", "dangling.html")] {
+        std::os::unix::fs::symlink(target, at(link)).expect("a link");
+        shell.succeed(&["simulate", "scenario.toml", "--html", link]);
+        assert!(at(link).is_symlink());
+        assert!(std::fs::read_to_string(at(target)).expect("the page").starts_with("<!DOCTYPE html>"));
+    }
+    shell.succeed(&["simulate", "scenario.toml", "--html", "/dev/null"]);
+    assert!(!Path::new("/dev/null").is_file());
+
+    let made = Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo runs");
+    assert!(made.success());
+    let pipe = at("pipe");
+    let reader = std::thread::spawn(move || std::fs::read_to_string(pipe));
+    shell.succeed(&["simulate", "scenario.toml", "--html", "pipe"]);
+    assert!(reader.join().expect("a reader").expect("the page").starts_with("<!DOCTYPE html>"));
+    assert_eq!(shell.files(), ["dangling.html", "link.html", "pipe", "real", "scenario.toml"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_that_cannot_be_written_is_refused_at_once_or_costs_no_result() {
+    let shell = Shell::with(SCENARIO);
+    // Nobody can create a file there, root included.
+    let output = shell.run(&["simulate", "scenario.toml", "--html", "/proc/page.html"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    assert!(text(&output.stderr).contains("--html /proc/page.html: cannot write"));
+    // Opens, and fails when it is written.
+    let output = shell.run(&["simulate", "scenario.toml", "--html", "/dev/full"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--html /dev/full: cannot write"));
+    assert!(text(&output.stdout).contains("in SLO"));
     assert_eq!(shell.files(), ["scenario.toml"]);
 }
 

@@ -24,6 +24,10 @@ pub(crate) struct Account {
     models: Vec<ModelAccount>,
     busy: Vec<Span>,
     timeline: Vec<Execution>,
+    total_rps: f64,
+    longest_cycle: Span,
+    /// What is to be known of the scenario.
+    notes: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -61,6 +65,9 @@ impl Account {
             models: models.collect(),
             busy: vec![Span::ZERO; scenario.classes.iter().map(|class| class.count as usize).sum()],
             timeline: Vec::new(),
+            total_rps: scenario.total_rps,
+            longest_cycle: scenario.longest_cycle(),
+            notes: scenario.impossible(),
         }
     }
 
@@ -100,15 +107,10 @@ impl Account {
     pub(crate) fn executed(&mut self, executed: &Executed) {
         let (start, finish) = (executed.start.max(self.from), executed.finish.min(self.until));
         self.busy[executed.gpu.0 as usize] += finish.since(start);
-        if executed.start < self.from || executed.start >= self.until {
+        if executed.finish <= self.from || executed.start >= self.until {
             return;
         }
         let size = executed.requests.len();
-        let sizes = &mut self.models[executed.model as usize].batch_sizes;
-        if sizes.len() < size {
-            sizes.resize(size, 0);
-        }
-        sizes[size - 1] += 1;
         if self.timeline.len() < TIMELINE {
             self.timeline.push(Execution {
                 gpu: executed.gpu.0,
@@ -118,6 +120,14 @@ impl Account {
                 end_ms: executed.finish.since_origin().as_millis_f64(),
             });
         }
+        if executed.start < self.from {
+            return;
+        }
+        let sizes = &mut self.models[executed.model as usize].batch_sizes;
+        if sizes.len() < size {
+            sizes.resize(size, 0);
+        }
+        sizes[size - 1] += 1;
     }
 
     /// Whether a model already has so many bad requests that it must end above 1 %, even if twice as many requests come
@@ -133,10 +143,13 @@ impl Account {
         let in_slo: u64 = self.models.iter().map(|model| model.in_slo).sum();
         let batches = self.models.iter().flat_map(|model| &model.batch_sizes).sum();
         let models: Vec<ModelReport> = self.models.iter().map(ModelAccount::report).collect();
+        let offered_rps = offered as f64 / measured_s;
+        let mut notes = self.notes;
+        notes.extend(rate_note(offered_rps, self.total_rps, measured_s, self.longest_cycle.as_secs_f64()));
         RunReport {
             policy,
             seed,
-            offered_rps: offered as f64 / measured_s,
+            offered_rps,
             in_slo_rps: in_slo as f64 / measured_s,
             bad_rate_worst: models.iter().map(|model| model.bad_rate).fold(0.0, f64::max),
             models,
@@ -149,6 +162,8 @@ impl Account {
                 slo_ms: self.models.iter().map(|model| model.slo.as_millis_f64()).collect(),
                 batch_sizes: self.models.into_iter().map(|model| model.batch_sizes).collect(),
                 timeline: self.timeline,
+                from_ms: self.from.since_origin().as_millis_f64(),
+                notes,
             },
         }
     }
@@ -178,6 +193,29 @@ impl ModelAccount {
         let steps = self.latency_us.iter_quantiles(10);
         steps.map(|step| (step.value_iterated_to() as f64 / 1e3, step.quantile())).collect()
     }
+}
+
+/// Says that a run was offered another rate than it was asked for, and why; `None` where it was about the same.
+fn rate_note(offered_rps: f64, asked_rps: f64, measured_s: f64, cycle_s: f64) -> Option<String> {
+    if (offered_rps - asked_rps).abs() <= 0.1 * asked_rps {
+        return None;
+    }
+    let why = if cycle_s > measured_s {
+        format!(
+            "the {measured_s} s that are measured are only a part of the arrival pattern, which is {cycle_s} s long; \
+             make duration_s longer"
+        )
+    } else if cycle_s > 0.0 {
+        format!(
+            "the {measured_s} s that are measured are no whole number of passes of the arrival pattern, which is \
+             {cycle_s} s long; change duration_s"
+        )
+    } else {
+        format!("{measured_s} s of such arrivals need not reach their mean rate; make duration_s longer")
+    };
+    Some(format!(
+        "{offered_rps:.0} rps were offered instead of the {asked_rps:.0} that were asked for: {why}"
+    ))
 }
 
 fn latency_histogram() -> Histogram<u64> {

@@ -1,5 +1,8 @@
 //! Goodput: the largest rate at which every model meets its objective.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use downbeat_sched::Span;
@@ -18,11 +21,13 @@ pub const BAD_RATE_MAX: f64 = 0.01;
 const RAREST_REQUESTS: f64 = 5_000.0;
 /// Fewer do to tell good settings of a policy from bad ones.
 const RAREST_REQUESTS_TUNING: f64 = 1_000.0;
+/// Requests of all models together past which a run is not made longer for the sake of its rarest model.
+const MOST_REQUESTS: f64 = 1e7;
 
 /// Rates are tried on a grid of this share of the fluid bound.
 const GRID: f64 = 0.005;
-/// The grid ends at this many times the fluid bound, which bursts can pass.
-const GRID_END: f64 = 1.5;
+/// The grid ends at this many times the fluid bound, which bursts can pass: what passes there is called capped.
+const GRID_END: f64 = 8.0;
 /// The curve of the first seed is drawn on to this many times the fluid bound, to show what overload does.
 const DRAWN_TO: f64 = 1.3;
 /// The search walks up in steps of so many grid points, and from the last rate that passed on in the next smaller ones.
@@ -50,12 +55,15 @@ struct Effort {
 /// The search of one policy with one seed.
 struct Knee {
     goodput_rps: f64,
+    /// No rate failed.
+    capped: bool,
     curve: Vec<LoadPoint>,
 }
 
 impl GoodputSearch<'_> {
     /// Searches, on all cores. `on_done` is called once for each of the [`steps`](Self::steps), from any thread.
     pub fn run(&self, on_done: &(dyn Fn() + Sync)) -> Result<GoodputReport, PolicyError> {
+        self.check_policies()?;
         let bound_rps = fluid_bound_rps(self.scenario);
         let tuned: Vec<PolicySpec> = self
             .policies
@@ -80,7 +88,46 @@ impl GoodputSearch<'_> {
             .zip(knees.par_chunks(seeds.len().max(1)))
             .map(|((asked, tuned), knees)| Ok((asked.to_string(), self.summary(tuned, knees, bound_rps)?)))
             .collect::<Result<BTreeMap<_, _>, PolicyError>>()?;
-        Ok(GoodputReport { scenario: self.scenario.name.clone(), fluid_bound_rps: bound_rps, policies })
+        Ok(GoodputReport {
+            scenario: self.scenario.name.clone(),
+            fluid_bound_rps: bound_rps,
+            rarest_requests: self.rarest_requests(),
+            notes: self.notes(),
+            policies,
+        })
+    }
+
+    /// Runs every policy for a moment: one that cannot run the scenario at all says so before any time is spent.
+    fn check_policies(&self) -> Result<(), PolicyError> {
+        let mut moment = self.scenario.clone();
+        moment.warmup = Span::ZERO;
+        moment.duration = Span::from_micros(1);
+        self.policies.iter().try_for_each(|policy| policy.run(&moment, moment.seed, Until::Failure).map(drop))
+    }
+
+    fn rarest_share(&self) -> f64 {
+        self.scenario.models.iter().map(|model| model.share).fold(1.0, f64::min)
+    }
+
+    /// How many requests of the rarest model a run has at least, in the mean.
+    fn rarest_requests(&self) -> u64 {
+        (self.rarest_share() * MOST_REQUESTS).min(RAREST_REQUESTS) as u64
+    }
+
+    /// What is to be known before the numbers are believed.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.scenario.impossible();
+        let rarest = self.scenario.models.iter().min_by(|a, b| a.share.total_cmp(&b.share));
+        let requests = self.rarest_requests();
+        if let Some(model) = rarest.filter(|_| requests < RAREST_REQUESTS as u64) {
+            notes.push(format!(
+                "model {:?} is so rare that a run has only {requests} of its requests: whether 1 % of them are bad is \
+                 chance (no run is made longer than {:.0} million requests for the sake of a rare model)",
+                model.name,
+                MOST_REQUESTS / 1e6
+            ));
+        }
+        notes
     }
 
     /// How many steps of about equal length [`run`](Self::run) takes.
@@ -149,7 +196,7 @@ impl GoodputSearch<'_> {
             }
         }
         curve.sort_by(|a, b| a.offered_rps.total_cmp(&b.offered_rps));
-        Ok(Knee { goodput_rps: rate(passed), curve })
+        Ok(Knee { goodput_rps: rate(passed), capped: failed > end, curve })
     }
 
     fn try_rate(
@@ -163,19 +210,27 @@ impl GoodputSearch<'_> {
         let until = if effort.drawn { Until::End } else { Until::Failure };
         let run = policy.run(&self.long_enough(rate_rps, effort.rarest_requests), seed, until)?;
         Ok(LoadPoint {
-            offered_rps: rate_rps,
+            // A run that ended early does not know what it was offered.
+            offered_rps: if effort.drawn { run.offered_rps } else { rate_rps },
             bad_rate_worst: run.bad_rate_worst,
             in_slo_rps: run.in_slo_rps,
             gpus_used: run.gpus.used,
         })
     }
 
-    /// The scenario at a rate, long enough for the rarest model to have requests enough.
+    /// The scenario at a rate, long enough for the rarest model to have requests enough, and measured over whole passes
+    /// of the longest pattern: part of one has another mean rate than the one that is asked for.
     fn long_enough(&self, rate_rps: f64, rarest_requests: f64) -> Scenario {
-        let rarest = self.scenario.models.iter().map(|model| model.share).fold(1.0, f64::min);
-        let needed = Span::from_secs_f64(rarest_requests / (rarest * rate_rps));
         let mut scenario = self.scenario.with_rate(rate_rps);
-        scenario.duration = scenario.duration.max(scenario.warmup + needed);
+        let requests = (rarest_requests / self.rarest_share()).min(MOST_REQUESTS);
+        let measured = (scenario.duration - scenario.warmup).max(Span::from_secs_f64(requests / rate_rps));
+        let cycle = scenario.longest_cycle();
+        let measured = if cycle > Span::ZERO {
+            cycle * measured.as_nanos().div_ceil(cycle.as_nanos())
+        } else {
+            measured
+        };
+        scenario.duration = scenario.warmup + measured;
         scenario
     }
 
@@ -198,6 +253,7 @@ impl GoodputSearch<'_> {
             spread_rps: most - least,
             ratio_to_bound: if bound_rps > 0.0 { goodput_rps / bound_rps } else { 0.0 },
             by_seed_rps,
+            capped: knees.iter().any(|knee| knee.capped),
             settings: policy.to_string(),
             curve: knees.first().map(|knee| knee.curve.clone()).unwrap_or_default(),
             at_goodput,

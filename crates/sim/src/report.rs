@@ -75,8 +75,12 @@ pub struct RunDetail {
     pub latency_cdf: Vec<Vec<(f64, f64)>>,
     /// Per model: its SLO in ms.
     pub slo_ms: Vec<f64>,
-    /// Who ran what when, in a short stretch after warm-up.
+    /// Who ran what when, in a short stretch from the end of warm-up on; what began before and goes on is there too.
     pub timeline: Vec<Execution>,
+    /// When warm-up ended, in ms of virtual time.
+    pub from_ms: f64,
+    /// What is to be known before the numbers are believed, in sentences.
+    pub notes: Vec<String>,
 }
 
 /// One batch on the timeline.
@@ -101,6 +105,11 @@ pub struct GoodputReport {
     pub scenario: String,
     /// The rate at which GPU time runs out when every model fills the largest batch its deadline allows.
     pub fluid_bound_rps: f64,
+    /// Requests of the rarest model in each run, at least and in the mean: with fewer than some thousands, whether 1 %
+    /// are bad is chance.
+    pub rarest_requests: u64,
+    /// What is to be known before the numbers are believed, in sentences: models that no rate suits, and the like.
+    pub notes: Vec<String>,
     /// By policy name, as it was asked for.
     pub policies: BTreeMap<String, PolicyGoodput>,
 }
@@ -116,6 +125,8 @@ pub struct PolicyGoodput {
     pub ratio_to_bound: f64,
     /// One goodput per seed, in seed order, so that policies can be compared pairwise.
     pub by_seed_rps: Vec<f64>,
+    /// With some seed no rate failed up to the end of the search: the goodput is this or more.
+    pub capped: bool,
     /// The settings that were best, where the policy was tuned.
     pub settings: String,
     /// The rates that were tried with the first seed, rising.
@@ -128,7 +139,7 @@ pub struct PolicyGoodput {
 /// What happened at one offered rate.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LoadPoint {
-    /// The offered rate.
+    /// The offered rate, as it was measured.
     pub offered_rps: f64,
     /// The largest bad rate of any model.
     pub bad_rate_worst: f64,

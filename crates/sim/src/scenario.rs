@@ -116,7 +116,21 @@ pub enum Arrival {
     Trace(Arc<RateTrace>),
 }
 
+impl Arrival {
+    /// How long its pattern is before it begins again; zero where it has none.
+    pub fn cycle(&self) -> Span {
+        match self {
+            Arrival::Poisson | Arrival::Uniform | Arrival::Gamma { .. } => Span::ZERO,
+            Arrival::OnOff { on, off, .. } => *on + *off,
+            Arrival::Trace(trace) => trace.length(),
+        }
+    }
+}
+
 impl Scenario {
+    /// The highest rate that is believed.
+    pub const MOST_RPS: f64 = 1e9;
+
     /// Reads a scenario file, and the profiles and traces it names.
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         match std::fs::read_to_string(path) {
@@ -134,6 +148,30 @@ impl Scenario {
     /// The same scenario at another total rate: every model keeps its share.
     pub fn with_rate(&self, total_rps: f64) -> Scenario {
         Scenario { total_rps, ..self.clone() }
+    }
+
+    /// The longest pattern of any model's arrivals; zero where none has one. What is measured over less than a pass of it
+    /// has another mean rate.
+    pub fn longest_cycle(&self) -> Span {
+        self.models.iter().map(|model| model.arrival.cycle()).max().unwrap_or(Span::ZERO)
+    }
+
+    /// One sentence for each model that misses its SLO whatever the rate, even alone on an idle device.
+    pub fn impossible(&self) -> Vec<String> {
+        let lead = self.delays.lead(1);
+        let sentence = |model: &Model| {
+            let alone = model.profiles.iter().flatten().map(|profile| profile.latency(1)).min()?;
+            let takes = lead + alone + self.response_reserve;
+            (takes > model.slo).then(|| {
+                format!(
+                    "model {:?} cannot meet its SLO of {} ms at any rate: a request alone on an idle device takes {} ms",
+                    model.name,
+                    model.slo.as_millis_f64(),
+                    takes.as_millis_f64(),
+                )
+            })
+        };
+        self.models.iter().filter_map(sentence).collect()
     }
 
     /// What a policy may know of it. Devices are numbered class by class.

@@ -1,6 +1,6 @@
 //! A small cluster that does what the scheduler says and checks every word of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use downbeat_sched::*;
 
@@ -18,6 +18,8 @@ pub(crate) struct TestCluster<P: Policy> {
     requests: BTreeMap<RequestId, (Request, State)>,
     timer: Time,
     next_batch: u64,
+    /// Batches that finished after a deadline: what a margin may have been learned from.
+    late: u32,
     out: Actions,
     /// Every action ever taken, to compare replays.
     pub(crate) log: Vec<(Time, Action, Vec<RequestId>)>,
@@ -26,13 +28,17 @@ pub(crate) struct TestCluster<P: Policy> {
 struct TestGpu {
     class: ClassId,
     leaving: bool,
+    /// What it runs takes longer than it has said.
+    stalled: bool,
     sent: VecDeque<Sent>,
 }
 
 struct Sent {
     batch: BatchId,
     requests: Vec<RequestId>,
-    start: Time,
+    /// When its requests are at the device.
+    ready: Time,
+    latency: Span,
     finish: Time,
 }
 
@@ -84,6 +90,7 @@ impl<P: Policy> TestCluster<P> {
             requests: BTreeMap::new(),
             timer: Time::NEVER,
             next_batch: 0,
+            late: 0,
             out: Actions::new(),
             log: Vec::new(),
         }
@@ -108,7 +115,12 @@ impl<P: Policy> TestCluster<P> {
     }
 
     pub(crate) fn join(&mut self, gpu: GpuId, class: ClassId) {
-        let device = self.gpus.entry(gpu).or_insert(TestGpu { class, leaving: false, sent: VecDeque::new() });
+        let device = self.gpus.entry(gpu).or_insert(TestGpu {
+            class,
+            leaving: false,
+            stalled: false,
+            sent: VecDeque::new(),
+        });
         device.leaving &= device.class != class;
         self.tell(Event::GpuJoined { gpu, class });
     }
@@ -132,15 +144,23 @@ impl<P: Policy> TestCluster<P> {
 
     /// Delays what a device runs, and says nothing.
     pub(crate) fn stall(&mut self, gpu: GpuId, by: Span) {
-        for sent in self.gpus.get_mut(&gpu).into_iter().flat_map(|device| &mut device.sent) {
-            sent.finish = sent.finish + by;
+        let Some(device) = self.gpus.get_mut(&gpu) else { return };
+        device.stalled = true;
+        let mut sent = device.sent.iter_mut();
+        let Some(running) = sent.next() else { return };
+        running.finish = running.finish + by;
+        let mut free_at = running.finish;
+        for next in sent {
+            next.finish = next.ready.max(free_at) + next.latency;
+            free_at = next.finish;
         }
     }
 
     /// Delays what a device runs, and says so.
     pub(crate) fn delay(&mut self, gpu: GpuId, by: Span) {
         self.stall(gpu, by);
-        let Some(device) = self.gpus.get(&gpu) else { return };
+        let Some(device) = self.gpus.get_mut(&gpu) else { return };
+        device.stalled = false;
         let free_at = device.sent.back().map_or(self.now, |sent| sent.finish);
         self.tell(Event::GpuLate { gpu, free_at });
     }
@@ -230,6 +250,9 @@ impl<P: Policy> TestCluster<P> {
     fn finish(&mut self, gpu: GpuId) {
         let device = self.gpus.get_mut(&gpu).expect("the device runs something");
         let sent = device.sent.pop_front().expect("the device runs something");
+        device.stalled = false;
+        let is_late = |id: &RequestId| self.requests[id].0.deadline < self.now;
+        self.late += u32::from(sent.requests.iter().any(is_late));
         for id in sent.requests {
             self.move_to(id, State::Finished);
         }
@@ -302,7 +325,11 @@ impl<P: Policy> TestCluster<P> {
         assert_eq!(start.finish_at, start.start_at + profile.latency(size));
         if let Some(previous) = device.sent.back() {
             assert!(self.delays.lead(size) > Span::ZERO, "sending ahead gains nothing here");
-            assert!(previous.start < previous.finish);
+            assert!(
+                device.stalled || start.start_at >= previous.finish,
+                "the device runs something else until {:?}",
+                previous.finish
+            );
         }
         let mut before = None;
         for id in ids {
@@ -313,10 +340,12 @@ impl<P: Policy> TestCluster<P> {
             assert!(before < place, "a batch is in order of priority and deadline");
             before = place;
         }
-        let previous = device.sent.back().map_or(self.now, |sent| sent.finish);
-        let begin = start.start_at.max(previous);
-        let finish = begin + profile.latency(size);
-        let sent = Sent { batch: start.batch, requests: ids.to_vec(), start: begin, finish };
+        // A stalled device begins later than the scheduler could know.
+        let begin = device.sent.back().map_or(start.start_at, |sent| start.start_at.max(sent.finish));
+        let ready = self.now + self.delays.lead(size);
+        let latency = profile.latency(size);
+        let sent =
+            Sent { batch: start.batch, requests: ids.to_vec(), ready, latency, finish: begin + latency };
         self.gpus.get_mut(&start.gpu).expect("found above").sent.push_back(sent);
         for &id in ids {
             self.move_to(id, State::Running(start.gpu));
@@ -324,14 +353,25 @@ impl<P: Policy> TestCluster<P> {
         self.check_overtaken(start, ids);
     }
 
+    /// The longest that a batch may be expected to take.
+    fn stretch(&self, latency: Span) -> Span {
+        let margin = if P::LEARNS_MARGIN { 0.05 * f64::from(self.late) } else { 0.0 };
+        latency + Span::from_millis_f64(margin * latency.as_millis_f64())
+    }
+
     /// A request that is left waiting while a later one of its model and priority starts must be one that this class of
-    /// device can no longer serve.
+    /// device can no longer serve: in this batch, where the model has no other class, and what is given up leaves at
+    /// once; in its largest one, where what is given up here goes on waiting for another class.
     fn check_overtaken(&self, start: &Start, ids: &[RequestId]) {
         let class = self.gpus[&start.gpu].class;
-        if self.models[&start.model].len() > 1 {
-            return; // With several classes, what one gives up waits for another: checked by `check_nothing_hopeless_waits` in the end.
-        }
-        let profile = &self.models[&start.model][&class];
+        let profiles = &self.models[&start.model];
+        let profile = &profiles[&class];
+        let largest = profile.max_batch();
+        let lost_before = if profiles.len() > 1 {
+            start.start_at.max(self.now + self.delays.lead(largest)) + self.stretch(profile.latency(largest))
+        } else {
+            start.start_at + self.stretch(profile.latency(ids.len() as u32))
+        };
         let started: Vec<Request> = ids.iter().map(|id| self.requests[id].0).collect();
         for (waiting, _) in self
             .requests
@@ -342,20 +382,26 @@ impl<P: Policy> TestCluster<P> {
                 self.level(later) == self.level(waiting)
                     && (later.deadline, later.id) > (waiting.deadline, waiting.id)
             });
-            let too_late = waiting.deadline < start.start_at + profile.latency(ids.len() as u32);
-            assert!(!overtaken || too_late, "{waiting:?} was overtaken");
+            assert!(!overtaken || waiting.deadline < lost_before, "{waiting:?} was overtaken");
         }
     }
 
-    /// What waits can still finish somewhere, were it sent alone right now (to a device of a class that is there, or to
-    /// any if none is).
+    /// What waits can still finish somewhere, were it sent alone right now: to a device of a class that is there, or of
+    /// any if none is.
     fn check_nothing_hopeless_waits(&self) {
+        let present: BTreeSet<ClassId> =
+            self.gpus.values().filter(|device| !device.leaving).map(|device| device.class).collect();
         for (request, _) in self.requests.values().filter(|(_, state)| *state == State::Waiting) {
             let Some(profiles) = self.models.get(&request.model) else { continue };
-            if profiles.is_empty() {
-                continue;
-            }
-            let fastest = profiles.values().map(|profile| profile.latency(1)).min().expect("not empty");
+            let fastest = |counts: &dyn Fn(&ClassId) -> bool| {
+                profiles
+                    .iter()
+                    .filter(|(class, _)| counts(class))
+                    .map(|(_, profile)| profile.latency(1))
+                    .min()
+            };
+            let fastest = fastest(&|class| present.contains(class)).or_else(|| fastest(&|_| true));
+            let Some(fastest) = fastest else { continue };
             let finish = self.now + self.delays.lead(1) + fastest;
             assert!(
                 finish <= request.deadline,

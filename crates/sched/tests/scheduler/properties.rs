@@ -156,6 +156,15 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
+fn bear<P: Policy>(policy: P, delays: Delays, events: &[(u64, Event)]) {
+    let mut scheduler = Scheduler::new(policy, delays);
+    let mut out = Actions::new();
+    for (now, event) in events {
+        // Time may go back: the scheduler must bear it.
+        scheduler.handle(Time::from_nanos(*now), event.clone(), &mut out);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -165,11 +174,9 @@ proptest! {
         delays in prop_oneof![Just(0u64), Just(100_000), Just(u64::MAX)],
     ) {
         let delays = Delays { control: Span::from_nanos(delays), data: Span::from_nanos(delays / 2) };
-        let mut scheduler = Scheduler::new(Guarded::<WindowDrop, SmallestId>::new(2.0), delays);
-        let mut out = Actions::new();
-        for (now, event) in events {
-            // Time may go back: the scheduler must bear it.
-            scheduler.handle(Time::from_nanos(now), event, &mut out);
-        }
+        bear(Adaptive, delays, &events);
+        bear(Guarded::<WindowDrop, SmallestId>::new(2.0), delays, &events);
+        bear(Deferred::<TimeoutDrop, EarliestFree>::new(), delays, &events);
+        bear(Eager::<TimeoutDrop, SmallestId>::new(), delays, &events);
     }
 }

@@ -42,6 +42,8 @@ pub(super) fn run(policy: &str, models: usize, gpus: usize, waste: f64) -> RunRe
             latency_cdf: slo_ms.iter().map(|slo| latency_cdf(*slo, waste, &mut noise)).collect(),
             slo_ms,
             timeline: timeline(models, gpus, &mut noise),
+            from_ms: 1000.0,
+            notes: Vec::new(),
         },
         models: reports,
     }
@@ -113,6 +115,7 @@ pub(super) fn goodput(models: usize, gpus: usize) -> GoodputReport {
             spread_rps: 0.04 * goodput_rps,
             ratio_to_bound: ratio,
             by_seed_rps,
+            capped: false,
             settings: settings.to_owned(),
             curve: curve(fluid_bound_rps, ratio, gpus, name == "eager"),
             at_goodput: Some(RunReport {
@@ -126,6 +129,8 @@ pub(super) fn goodput(models: usize, gpus: usize) -> GoodputReport {
     GoodputReport {
         scenario: "eight-vision-models".to_owned(),
         fluid_bound_rps,
+        rarest_requests: 5000,
+        notes: Vec::new(),
         policies: ratios.map(policy).into(),
     }
 }
@@ -174,6 +179,7 @@ pub(super) fn hollow_goodput() -> GoodputReport {
         spread_rps: f64::NAN,
         ratio_to_bound: f64::NAN,
         by_seed_rps: vec![f64::NAN, 0.0],
+        capped: true,
         settings: String::new(),
         curve: vec![LoadPoint {
             offered_rps: f64::NAN,
@@ -191,5 +197,11 @@ pub(super) fn hollow_goodput() -> GoodputReport {
         ..nothing.clone()
     };
     let policies = BTreeMap::from([("nothing".to_owned(), nothing), ("zero".to_owned(), zero)]);
-    GoodputReport { scenario: String::new(), fluid_bound_rps: f64::NAN, policies }
+    GoodputReport {
+        scenario: String::new(),
+        fluid_bound_rps: f64::NAN,
+        rarest_requests: 0,
+        notes: vec!["nothing".into()],
+        policies,
+    }
 }

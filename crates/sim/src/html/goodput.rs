@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::bars::{Bar, rows};
-use super::page::{Mood, Tile, colour, figure, nothing, page, tabs, tiles};
+use super::page::{Mood, Tile, colour, figure, notes, nothing, page, tabs, tiles};
 use super::scale::{Axis, extent};
 use super::{cast, format, load, run};
 use crate::{GoodputReport, PolicyGoodput};
@@ -19,6 +19,7 @@ pub fn goodput_page(report: &GoodputReport) -> String {
         @if ranking.0.is_empty() {
             (nothing("No policy was measured."))
         } @else {
+            (notes(&report.notes))
             (tiles(&headline(report, &ranking)))
             (bars(report, &ranking))
             (comparison(&ranking))
@@ -66,13 +67,22 @@ fn lead(ranking: &Ranking<'_>) -> Markup {
     let Some(best) = ranking.best() else { return html! {} };
     html! {
         strong { (best.name) } " keeps every model at 99 % in SLO up to "
-        strong { (format::rps(best.policy.goodput_rps)) }
+        strong { (goodput_rps(best.policy)) }
         ", " (format::percent_whole(best.policy.ratio_to_bound)) " of the fluid bound"
         @if let Some(second) = ranking.0.get(1) {
-            "; next is " (second.name) " with " (format::rps(second.policy.goodput_rps))
+            "; next is " (second.name) " with " (goodput_rps(second.policy))
         }
         "."
     }
+}
+
+/// `≥ ` where the search ended before a rate failed.
+fn at_least(policy: &PolicyGoodput) -> &'static str {
+    if policy.capped { "≥\u{a0}" } else { "" }
+}
+
+fn goodput_rps(policy: &PolicyGoodput) -> String {
+    format!("{}{}", at_least(policy), format::rps(policy.goodput_rps))
 }
 
 fn headline(report: &GoodputReport, ranking: &Ranking<'_>) -> Vec<Tile> {
@@ -84,7 +94,7 @@ fn headline(report: &GoodputReport, ranking: &Ranking<'_>) -> Vec<Tile> {
             format::rps(policy.spread_rps),
             format::counted(policy.by_seed_rps.len(), "seed")
         );
-        all.push(neutral("Best goodput", format::rps(policy.goodput_rps), note));
+        all.push(neutral("Best goodput", goodput_rps(policy), note));
         all.push(neutral(
             "Of the fluid bound",
             format::percent_whole(policy.ratio_to_bound),
@@ -122,7 +132,7 @@ fn bars(report: &GoodputReport, ranking: &Ranking<'_>) -> Markup {
         value: ranked.policy.goodput_rps,
         samples: ranked.policy.by_seed_rps.clone(),
         reading: html! {
-            strong { (format::rps(ranked.policy.goodput_rps)) } " · "
+            strong { (goodput_rps(ranked.policy)) } " · "
             (format::percent_whole(ranked.policy.ratio_to_bound))
         },
         hint: seeds_hint(ranked),
@@ -133,7 +143,7 @@ fn bars(report: &GoodputReport, ranking: &Ranking<'_>) -> Markup {
     let note = "The highest rate at which every model has 99 % of its requests in SLO: mean over the seeds, each seed \
                 as a dot, their range as an error bar, and the mean as a share of the fluid bound. The bound is a \
                 yardstick, not a law: the rate at which GPU time runs out when every model fills the largest batch \
-                its deadline allows.";
+                its deadline allows. A ≥ stands where no rate failed up to the end of the search.";
     figure("wide", &bars_title(ranking), note, &rows(&axis, &bars, mark))
 }
 
@@ -175,7 +185,7 @@ fn comparison(ranking: &Ranking<'_>) -> Markup {
                     @for ranked in &ranking.0 {
                         tr {
                             th scope="row" { span class={ "swatch area " (ranked.class) } {} (ranked.name) }
-                            td { (format::number(ranked.policy.goodput_rps)) }
+                            td { (at_least(ranked.policy)) (format::number(ranked.policy.goodput_rps)) }
                             td { (format::number(ranked.policy.spread_rps)) }
                             td { (against(ranked.policy, best.policy)) }
                             td.text { @if ranked.policy.settings.is_empty() { "–" } @else { (ranked.policy.settings) } }

@@ -155,9 +155,23 @@ pub(super) fn tightest_model(run: &RunReport) -> Option<(usize, f64, f64)> {
     models.first().copied()
 }
 
+/// Whether a model's p99 is inside its SLO and can be believed: it is of the requests that ran, and says nothing where
+/// many did not.
+pub(super) fn in_time(run: &RunReport, model: usize) -> bool {
+    let Some(report) = run.models.get(model) else { return true };
+    let late = slo_ms(run, model).is_some_and(|slo| report.p99_ms > slo);
+    !(late || report.bad_rate > BAD_RATE_LIMIT)
+}
+
 fn title(run: &RunReport) -> String {
     let Some((model, p99, slo)) = tightest_model(run) else { return "Latency against the SLO".to_owned() };
     let whose = if run.models.len() == 1 { String::new() } else { format!(" ({})", name(run, model)) };
-    let verdict = if p99 > slo { "misses" } else { "keeps" };
-    format!("The tightest p99, {}, {verdict} its SLO of {}{whose}", format::ms(p99), format::ms(slo))
+    let (p99, slo, bad_rate) = (format::ms(p99), format::ms(slo), run.models[model].bad_rate);
+    if in_time(run, model) {
+        format!("The tightest p99, {p99}, keeps its SLO of {slo}{whose}")
+    } else if bad_rate > BAD_RATE_LIMIT {
+        format!("What ran has a p99 of {p99} of {slo}, and {} were bad{whose}", format::percent(bad_rate))
+    } else {
+        format!("The tightest p99, {p99}, misses its SLO of {slo}{whose}")
+    }
 }

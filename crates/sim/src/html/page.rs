@@ -109,6 +109,11 @@ pub(super) fn figure(class: &str, title: &str, note: &str, body: &Markup) -> Mar
     }
 }
 
+/// What is to be known before the numbers are believed.
+pub(super) fn notes(notes: &[String]) -> Markup {
+    html! { @for note in notes { p.caution { strong { "Note: " } (note) } } }
+}
+
 /// What is shown where a chart has no data.
 pub(super) fn nothing(why: &str) -> Markup {
     html! { p.nothing { (why) } }

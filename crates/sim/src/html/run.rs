@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::bars::{Bar, rows};
 use super::cast::Cast;
-use super::page::{Mood, Tile, colour, figure, nothing, page, tabs, tiles};
+use super::page::{Mood, Tile, colour, figure, notes, nothing, page, tabs, tiles};
 use super::scale::{Axis, extent};
 use super::{BAD_RATE_LIMIT, cast, distributions, format, latency, table, timeline};
 use crate::RunReport;
@@ -101,6 +101,7 @@ fn common_load(runs: &[RunReport]) -> Option<f64> {
 pub(super) fn section(run: &RunReport) -> Markup {
     let cast = Cast::of(run);
     html! {
+        (notes(&run.detail.notes))
         (tiles(&headline(run)))
         div.pair {
             (latency::tail(run, &cast))
@@ -163,8 +164,13 @@ fn worst_note(run: &RunReport) -> String {
 fn p99_tile(run: &RunReport) -> Tile {
     let (value, note, mood) = match latency::tightest_model(run) {
         Some((model, p99, slo)) => {
-            let note = format!("of an SLO of {}: {}", format::ms(slo), cast::name(run, model));
-            (format::ms(p99), note, Mood::of_limit(p99, slo))
+            let note = format!(
+                "of an SLO of {}: {}; of the requests that ran",
+                format::ms(slo),
+                cast::name(run, model)
+            );
+            let mood = if latency::in_time(run, model) { Mood::of_limit(p99, slo) } else { Mood::Bad };
+            (format::ms(p99), note, mood)
         }
         None => (format::ms(f64::NAN), "no request ran".to_owned(), Mood::Neutral),
     };

@@ -2,7 +2,7 @@
 
 use super::fixture::{goodput, hollow_goodput, hollow_run, run};
 use super::{goodput_page, run_page};
-use crate::{GoodputReport, RunDetail, RunReport};
+use crate::{Execution, GoodputReport, RunDetail, RunReport};
 
 /// Elements that have no end tag.
 const VOID: [&str; 2] = ["meta", "input"];
@@ -133,6 +133,39 @@ fn the_limit_and_the_bound_are_drawn() {
     for label in ["1 % limit", "fluid bound", "in proportion to load", "1 % (p99)"] {
         assert!(page.contains(label), "{label}");
     }
+}
+
+#[test]
+fn a_p99_of_the_few_that_ran_is_not_called_good() {
+    let mut one = run("guarded", 1, 1, 0.0);
+    (one.models[0].bad_rate, one.bad_rate_worst) = (0.07, 0.07);
+    let page = run_page("one", &[one]);
+    assert!(!page.contains("keeps its SLO"));
+    assert!(page.contains("7\u{a0}% were bad"));
+    assert!(page.contains("class=\"tile bad\"><dt>p99, tightest model"));
+}
+
+#[test]
+fn a_batch_that_began_before_the_stretch_is_drawn_from_its_edge() {
+    let mut one = run("guarded", 1, 1, 0.0);
+    let batch = |start_ms: f64, end_ms: f64| Execution { gpu: 0, model: 0, batch: 3, start_ms, end_ms };
+    one.detail.timeline = vec![batch(990.0, 1010.0), batch(1010.0, 1030.0)];
+    let page = run_page("one", &[one]);
+    assert!(page.contains("990.00 to 1010.00 ms"));
+    assert!(page.contains("From 1,000\u{a0}ms of virtual time"));
+    assert!(page.contains("over 30\u{a0}ms, 2 batches"));
+}
+
+#[test]
+fn what_is_to_be_known_stands_on_the_page() {
+    let mut one = run("guarded", 1, 1, 0.0);
+    one.detail.notes = vec!["half of <it>".to_owned()];
+    assert!(run_page("one", &[one]).contains("half of &lt;it&gt;"));
+    let mut report = goodput(1, 1);
+    report.notes = vec!["half of <it>".to_owned()];
+    report.policies.get_mut("guarded").unwrap().capped = true;
+    let page = goodput_page(&report);
+    assert!(page.contains("half of &lt;it&gt;") && page.contains("≥\u{a0}651\u{a0}rps"));
 }
 
 #[test]

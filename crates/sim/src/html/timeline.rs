@@ -32,7 +32,7 @@ struct Stretch {
 pub(super) fn draw(run: &RunReport, cast: &Cast) -> Markup {
     let mut blocks: Vec<Execution> = run.detail.timeline.iter().copied().filter(is_drawable).collect();
     blocks.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms).then(a.gpu.cmp(&b.gpu)));
-    let Some(stretch) = Stretch::choose(&blocks, run.gpus.count) else {
+    let Some(stretch) = Stretch::choose(&blocks, run.gpus.count, run.detail.from_ms) else {
         return figure("wide", "Timeline of the GPUs", "", &nothing("No batch was recorded."));
     };
     blocks.retain(|b| b.start_ms < stretch.until_ms && (b.gpu as usize) < stretch.rows);
@@ -72,7 +72,8 @@ fn chart(run: &RunReport, cast: &Cast, stretch: &Stretch, blocks: &[Execution]) 
 }
 
 fn draw_block(run: &RunReport, cast: &Cast, axis: &Axis, from_ms: f64, block: &Execution) -> Markup {
-    let left = axis.percent_at(block.start_ms - from_ms);
+    // What began before the stretch is cut off at its edge.
+    let left = axis.percent_at((block.start_ms - from_ms).max(0.0));
     let width = axis.percent_at(block.end_ms - from_ms) - left;
     let y = block.gpu as usize * ROW_HEIGHT;
     let model = block.model as usize;
@@ -92,9 +93,10 @@ fn draw_block(run: &RunReport, cast: &Cast, axis: &Axis, from_ms: f64, block: &E
 }
 
 impl Stretch {
-    /// From the first block on, as long as blocks stay wide and few enough. `blocks` are in order of their start.
-    fn choose(blocks: &[Execution], gpus: usize) -> Option<Self> {
-        let from_ms = blocks.first()?.start_ms;
+    /// From the first block on, or from `measured_from_ms` where some began before, as long as blocks stay wide and few
+    /// enough. `blocks` are in order of their start.
+    fn choose(blocks: &[Execution], gpus: usize, measured_from_ms: f64) -> Option<Self> {
+        let from_ms = blocks.first()?.start_ms.max(measured_from_ms);
         let rows_seen = blocks.iter().map(|b| b.gpu as usize + 1).max().unwrap_or(0);
         let rows_in_all = gpus.max(rows_seen);
         let rows = rows_in_all.min(ROWS_MAX);

@@ -52,29 +52,46 @@ fn text_of_the_wrong_shape_is_refused() {
             "xyz = 8",
             "bad.toml:6: unknown key `xyz`; known here: alpha_ms, beta_ms, max_batch, csv, model, slice",
         ),
+        ("gpus = 8", "gpus = 8.5", "bad.toml:1: gpus must be a whole number (is 8.5)"),
+        ("gpus = 8", "gpus = [8]", "bad.toml:1: gpus must be a whole number (is a list)"),
+        ("gpus = 8", "gpus = { n = 8 }", "bad.toml:1: gpus must be a whole number (is a table)"),
         (
             "gpus = 8",
-            "gpus = 8.5",
-            "bad.toml:1: gpus: invalid type: floating point `8.5`, expected a whole number",
+            "gpus = 99999999999999999999",
+            "bad.toml:1: gpus must be a smaller whole number (is 99999999999999999999)",
         ),
         (
-            "slo_ms = 25",
-            "slo_ms = \"25\"",
-            "bad.toml:5: slo_ms: invalid type: string \"25\", expected a number",
+            "gpus",
+            "seed = 9999999999999999999\ngpus",
+            "bad.toml:1: seed must be a smaller whole number (is 9999999999999999999)",
+        ),
+        ("gpus = 8", "gpu_class = 3", "bad.toml:1: gpu_class must be a list of tables (is 3)"),
+        (
+            "gpus = 8",
+            "gpu_class = [3]",
+            "bad.toml:1: what is listed here must be a table with name and count (is 3)",
         ),
         (
-            "beta_ms = 5",
-            "beta_ms = true",
-            "bad.toml:6: beta_ms: invalid type: boolean `true`, expected a number",
+            "gpus",
+            "arrival = [\"poisson\"]\ngpus",
+            "bad.toml:1: arrival must be a table such as { kind = \"poisson\" } (is a list)",
         ),
+        ("slo_ms = 25", "slo_ms = \"25\"", "bad.toml:5: slo_ms must be a number (is \"25\")"),
+        ("name = \"a\"", "name = 5", "bad.toml:4: name must be text in quotes (is 5)"),
+        ("beta_ms = 5", "beta_ms = true", "bad.toml:6: beta_ms must be a number (is true)"),
+        (PROFILE, "profiles = 5", "bad.toml:6: profiles must be a table (is 5)"),
         (
             PROFILE,
             "profile = 5",
-            "bad.toml:6: profile: invalid type: integer `5`, expected a table such as { alpha_ms = 1, beta_ms = 5, \
-             max_batch = 8 }",
+            "bad.toml:6: profile must be a table such as { alpha_ms = 1, beta_ms = 5, max_batch = 8 } (is 5)",
         ),
         ("slo_ms = 25\n", "", "bad.toml:3: slo_ms is missing"),
         ("gpus = 8", "gpus = 8\ngpus = 8", "bad.toml:2: gpus is given twice"),
+        (
+            "slo_ms = 25",
+            "slo_ms = 99999999999999999999999999999999999999999999",
+            "bad.toml:5: slo_ms: the number is too large",
+        ),
         ("gpus = 8", "gpus = ", "bad.toml:1: gpus: string values must be quoted, expected literal string"),
     ]);
 }
@@ -294,6 +311,19 @@ fn models_that_cannot_run_are_refused() {
             "bad.toml:6: model \"a\": profile.model is missing; csv needs it",
         ),
     ]);
+    for (name, expected) in [
+        ("", "bad.toml:4: model \"\": the name must not be empty"),
+        (" ", "bad.toml:4: model \" \": the name must not be empty"),
+        ("a\\nb", "bad.toml:4: model \"a\\nb\": the name must not have control characters in it"),
+        ("\\u001b[2J", "bad.toml:4: model \"\\u{1b}[2J\": the name must not have control characters in it"),
+    ] {
+        assert_complaints(&[("name = \"a\"", &format!("name = \"{name}\""), expected)]);
+    }
+    let one_table = GOOD
+        .split_once("[[model]]\nname = \"b\"")
+        .map_or("", |(first, _)| first)
+        .replace("[[model]]", "[model]");
+    assert_eq!(complaint(&one_table), "bad.toml:3: [model] is a list of tables; write [[model]]");
     let none = GOOD.split("[[model]]").next().unwrap_or_default();
     assert_eq!(complaint(none), "bad.toml: model is missing; give at least one [[model]]");
 }

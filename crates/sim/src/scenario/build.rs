@@ -69,6 +69,7 @@ fn classes(file: &ScenarioFile, top: &Place<'_>) -> Result<Vec<GpuClass>, Scenar
     for class in classes {
         let (name, count) = (&class.get_ref().name, &class.get_ref().count);
         let place = Place { source: top.source, who: format!("gpu_class {:?}: ", name.get_ref()) };
+        place.name(name)?;
         if !names.insert(name.get_ref()) {
             return Err(place.wrong(name.span(), "the name is given twice"));
         }

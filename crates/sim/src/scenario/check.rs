@@ -115,6 +115,17 @@ impl Place<'_> {
         }
     }
 
+    /// A name that can be printed on one line.
+    pub(super) fn name(&self, name: &Spanned<String>) -> Result<(), ScenarioError> {
+        if name.get_ref().trim().is_empty() {
+            return Err(self.wrong(name.span(), "the name must not be empty"));
+        }
+        if name.get_ref().chars().any(char::is_control) {
+            return Err(self.wrong(name.span(), "the name must not have control characters in it"));
+        }
+        Ok(())
+    }
+
     /// A word that is none of those known.
     pub(super) fn unknown(&self, what: &str, word: &Spanned<String>, known: &[&str]) -> ScenarioError {
         let name = word.get_ref();

@@ -55,10 +55,8 @@ impl Source<'_> {
 
     /// The text is not TOML, or not of a scenario's shape.
     pub(super) fn not_parsed(&self, error: &toml::de::Error) -> ScenarioError {
-        // Rust's names for numbers mean nothing to who writes a scenario.
-        let message = error.message().replace("expected i64", "expected a whole number");
-        let message = message.replace("expected f64", "expected a number");
-        let message = message.as_str();
+        let message = error.message();
+        let key = error.span().and_then(|at| self.key_before(at.start));
         let said = if let Some(key) = between(message, "unknown field `", "`") {
             let known: Vec<&str> = quoted(message.split_once("expected").map_or("", |(_, known)| known));
             format!("unknown key `{key}`{}", suggestion(key, &known))
@@ -66,7 +64,17 @@ impl Source<'_> {
             format!("{key} is missing")
         } else if let ("duplicate key", Some(at)) = (message, error.span()) {
             format!("{} is given twice", self.text.get(at).unwrap_or("a key").trim())
-        } else if let Some(key) = error.span().and_then(|at| self.key_before(at.start)) {
+        } else if let Some((found, wanted)) = wrong_type(message) {
+            let header = error.span().and_then(|at| self.text.get(at.start..)?.lines().next());
+            match (key, header) {
+                (Some(key), _) => format!("{key} must be {wanted} (is {found})"),
+                (None, Some(header)) if header.starts_with('[') && found == "a table" => {
+                    format!("{header} is a list of tables; write [{header}]")
+                }
+                (None, _) => format!("what is listed here must be {wanted} (is {found})"),
+            }
+        } else if let Some(key) = key {
+            let message = message.replace("integer number overflowed", "the number is too large");
             format!("{key}: {message}")
         } else {
             message.to_owned()
@@ -98,6 +106,28 @@ pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
         Some(_) => format!("; known here: {}", known.join(", ")),
         None => String::new(),
     }
+}
+
+/// What stands in the place of what, in words of the file and not of the parser; `None` for any other message.
+fn wrong_type(message: &str) -> Option<(String, &str)> {
+    let (found, wanted) = message.strip_prefix("invalid ")?.split_once(", expected ")?;
+    let too_large = found.starts_with("value: integer") || found.ends_with("128");
+    let found = match found.split_once(": ").map_or(found, |(_, found)| found) {
+        "map" => "a table".to_owned(),
+        list if list == "sequence" || list.starts_with("length ") => "a list".to_owned(),
+        string if string.starts_with("string ") => string.replacen("string ", "", 1),
+        number => quoted(number).first().copied().unwrap_or(number).to_owned(),
+    };
+    let wanted = match wanted {
+        "i64" if too_large => "a smaller whole number",
+        "i64" => "a whole number",
+        "f64" => "a number",
+        "a string" => "text in quotes",
+        "a sequence" => "a list of tables",
+        "a map" => "a table",
+        other => other,
+    };
+    Some((found, wanted))
 }
 
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {

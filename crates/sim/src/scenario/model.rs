@@ -48,6 +48,7 @@ impl Reader<'_> {
                 let model = spanned.get_ref();
                 let name = model.name.get_ref();
                 let place = Place { source: self.top.source, who: format!("model {name:?}: ") };
+                place.name(&model.name)?;
                 if !names.insert(name) {
                     return Err(place.wrong(model.name.span(), "the name is given twice"));
                 }

@@ -5,10 +5,7 @@ use toml::Spanned;
 use super::check::{Least, Place};
 use super::error::ScenarioError;
 use super::file::{ModelFile, ScenarioFile};
-use super::{Arrival, Model};
-
-/// The highest rate that is believed.
-const MOST_RPS: f64 = 1e9;
+use super::{Arrival, Model, Scenario};
 
 /// Sets every model's share, and says what all of them sum to.
 pub(super) fn assign(
@@ -26,7 +23,7 @@ pub(super) fn assign(
         model.share = part / sum;
     }
     match &file.total_rps {
-        Some(total_rps) => top.number("total_rps", total_rps, Least::Above(0.0), MOST_RPS),
+        Some(total_rps) => top.number("total_rps", total_rps, Least::Above(0.0), Scenario::MOST_RPS),
         None => Ok(sum),
     }
 }
@@ -72,7 +69,7 @@ fn rates(
             let ModelFile { weight, rate_rps, .. } = entry.get_ref();
             place.unused("weight", weight.as_ref(), "rate_rps; it divides total_rps")?;
             match (rate_rps, &model.arrival) {
-                (Some(rate), _) => place.number("rate_rps", rate, Least::Above(0.0), MOST_RPS),
+                (Some(rate), _) => place.number("rate_rps", rate, Least::Above(0.0), Scenario::MOST_RPS),
                 (None, Arrival::Trace(trace)) => Ok(trace.mean_rate()),
                 (None, _) => {
                     Err(place

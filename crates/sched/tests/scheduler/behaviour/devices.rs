@@ -189,6 +189,20 @@ fn a_batch_sent_ahead_is_formed_for_the_time_at_which_the_device_is_free() {
     assert_eq!(cluster.batches()[1..], [(9.0, 0, vec![1, 2])]);
 }
 
+/// Data delays: one request is under way for 1 ms, two for 2. The device is busy until 7; due at 14, two requests can run
+/// on it after that, and are sent at 5.
+#[test]
+fn a_batch_sent_ahead_starts_when_the_device_is_free_and_not_before() {
+    let delays = Delays { control: Span::ZERO, data: span(1.0) };
+    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    cluster.request(0, 50.0); // From 1 to 7.
+    (0..4).for_each(|_| cluster.request(0, 14.0));
+    cluster.drain();
+    let batch = &cluster.started()[1];
+    assert_eq!((batch.sent_ms, batch.start_ms, batch.ids.len()), (5.0, 7.0, 2));
+    assert_eq!(cluster.finished(), 3);
+}
+
 #[test]
 fn word_of_a_batch_that_is_not_running_is_ignored() {
     let mut cluster = one_model(eager(), 1);
