@@ -25,7 +25,7 @@ pub use report::{
 };
 pub use rivals::{
     BatchCap, Clockwork, ClockworkSettings, Delayed, DelayedSettings, Headroom, Nexus, NexusError,
-    NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan,
+    NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan, TurnBatch,
 };
 pub use scenario::{
     Arrival, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,

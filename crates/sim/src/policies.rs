@@ -10,6 +10,7 @@ use std::str::FromStr;
 use self::core::{CoreSettings, Rule};
 use crate::policy::Policy;
 use crate::report::RunReport;
+use crate::rivals::setting::Setting;
 use crate::rivals::{
     Clockwork, ClockworkSettings, Delayed, DelayedSettings, Nexus, NexusSettings, Shepherd, ShepherdSettings,
 };
@@ -51,13 +52,13 @@ const ENTRIES: [Entry; 9] = [
     },
     Entry {
         name: "guarded",
-        about: "deferral whose windows open earlier by k times the work that waits per GPU",
+        about: "deferral whose windows open earlier by k times the work waiting per GPU",
         default: || Kind::Core(CoreSettings::new(Rule::Guarded { k: 2.0 })),
         grid: Vec::new,
     },
     Entry {
         name: "deferred",
-        about: "Symphony's rule: a batch waits while one more request could still join for free",
+        about: "Symphony's rule: a batch waits while one more request could join for free",
         default: || Kind::Core(CoreSettings::new(Rule::Deferred)),
         grid: Vec::new,
     },
@@ -69,13 +70,13 @@ const ENTRIES: [Entry; 9] = [
     },
     Entry {
         name: "delayed",
-        about: "Triton's dynamic batcher; goodput tries several settings unless some are given",
+        about: "Triton's dynamic batcher",
         default: || Kind::Delayed(DelayedSettings::default()),
         grid: || DelayedSettings::grid().into_iter().map(Kind::Delayed).collect(),
     },
     Entry {
         name: "clockwork",
-        about: "Clockwork without its caps; goodput tries several settings unless some are given",
+        about: "Clockwork without its caps on batch size and execution time",
         default: || Kind::Clockwork(ClockworkSettings::default()),
         grid: || ClockworkSettings::grid().into_iter().map(Kind::Clockwork).collect(),
     },
@@ -87,13 +88,13 @@ const ENTRIES: [Entry; 9] = [
     },
     Entry {
         name: "nexus",
-        about: "Nexus: an epoch plan by squishy bin packing, each GPU cycling through its models",
+        about: "Nexus: a plan by squishy bin packing, each GPU cycling through its models",
         default: || Kind::Nexus(NexusSettings::default()),
-        grid: Vec::new,
+        grid: || NexusSettings::grid().into_iter().map(Kind::Nexus).collect(),
     },
     Entry {
         name: "shepherd",
-        about: "Shepherd's flex: the largest feasible batch first, preempting much smaller ones",
+        about: "Shepherd's flex: the largest feasible batch, preempting much smaller ones",
         default: || Kind::Shepherd(ShepherdSettings::default()),
         grid: Vec::new,
     },
@@ -139,11 +140,9 @@ fn suggestion(name: &str) -> String {
 }
 
 impl PolicySpec {
-    /// Every policy with its settings and their defaults, for help texts.
+    /// Every policy with its settings, their defaults and what they may be, for help texts.
     pub fn catalogue() -> String {
-        let line =
-            |entry: &Entry| format!("  {:<20} {}\n{:23}{}\n", entry.name, entry.about, "", (entry.default)());
-        ENTRIES.iter().map(line).collect()
+        ENTRIES.iter().map(Entry::help).collect()
     }
 
     /// Its name, without settings.
@@ -157,7 +156,7 @@ impl PolicySpec {
         let variants: Vec<PolicySpec> = open
             .map_or_else(Vec::new, |entry| (entry.grid)())
             .into_iter()
-            .map(|kind| PolicySpec { text: format!("{}:{kind}", self.text), kind })
+            .map(|kind| PolicySpec { text: kind.spelled_out(&self.text), kind })
             .collect();
         if variants.is_empty() { vec![self.clone()] } else { variants }
     }
@@ -195,7 +194,51 @@ impl PolicySpec {
     }
 }
 
+impl Entry {
+    fn help(&self) -> String {
+        const INDENT: &str = "                       ";
+        let kind = (self.default)();
+        let mut lines = vec![format!("  {:<20} {}", self.name, self.about)];
+        for Setting { key, values } in kind.table() {
+            lines.push(format!("{INDENT}{key:<9} {values} (default {})", kind.get(key)));
+        }
+        if kind.table().is_empty() {
+            lines.push(format!("{INDENT}no settings"));
+        }
+        if !(self.grid)().is_empty() {
+            lines.push(format!("{INDENT}goodput tries several settings unless some are given"));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
 impl Kind {
+    /// The policy's name with all settings that are worth showing.
+    fn spelled_out(&self, name: &str) -> String {
+        let settings = self.to_string();
+        if settings.is_empty() { name.to_owned() } else { format!("{name}:{settings}") }
+    }
+
+    fn table(&self) -> &'static [Setting] {
+        match self {
+            Kind::Core(settings) => settings.table(),
+            Kind::Delayed(_) => &DelayedSettings::TABLE,
+            Kind::Clockwork(_) => &ClockworkSettings::TABLE,
+            Kind::Nexus(_) => &NexusSettings::TABLE,
+            Kind::Shepherd(_) => &ShepherdSettings::TABLE,
+        }
+    }
+
+    fn get(&self, key: &str) -> String {
+        match self {
+            Kind::Core(settings) => settings.get(key),
+            Kind::Delayed(settings) => settings.get(key),
+            Kind::Clockwork(settings) => settings.get(key),
+            Kind::Nexus(settings) => settings.get(key),
+            Kind::Shepherd(settings) => settings.get(key),
+        }
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match self {
             Kind::Core(settings) => settings.set(key, value),

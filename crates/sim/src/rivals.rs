@@ -14,13 +14,13 @@ mod delayed;
 mod devices;
 mod nexus;
 mod queue;
-mod setting;
+pub(crate) mod setting;
 mod shepherd;
 #[cfg(test)]
 mod tests;
 
 pub use clockwork::{Clockwork, ClockworkSettings, Sizes};
 pub use delayed::{BatchCap, Delayed, DelayedSettings, QueueTimeout};
-pub use nexus::{Headroom, Nexus, NexusError, NexusSettings};
+pub use nexus::{Headroom, Nexus, NexusError, NexusSettings, TurnBatch};
 pub use setting::SloSpan;
 pub use shepherd::{Shepherd, ShepherdSettings};

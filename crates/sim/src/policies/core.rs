@@ -8,8 +8,16 @@ use downbeat_sched::{
 };
 
 use crate::report::RunReport;
+use crate::rivals::setting::{Setting, unknown};
 use crate::scenario::Scenario;
 use crate::simulation::{Until, simulate};
+
+/// All there are; `k` is `guarded`'s alone.
+const TABLE: [Setting; 3] = [
+    Setting { key: "k", values: "a number of 0 or more" },
+    Setting { key: "drop", values: "window or timeout" },
+    Setting { key: "order", values: "smallest-id or earliest-free" },
+];
 
 /// A policy of the scheduler core.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,9 +68,34 @@ impl CoreSettings {
         CoreSettings { rule, drop, order: Order::SmallestId }
     }
 
+    /// The settings that its rule has.
+    pub(super) fn table(&self) -> &'static [Setting] {
+        match self.rule {
+            Rule::Adaptive => &[],
+            Rule::Deferred | Rule::Eager => &TABLE[1..],
+            Rule::Guarded { .. } => &TABLE,
+        }
+    }
+
+    /// A setting's value, as [`set`](CoreSettings::set) takes it; empty for a key that is not in the table.
+    pub(super) fn get(&self, key: &str) -> String {
+        match (key, self.rule) {
+            ("k", Rule::Guarded { k }) => k.to_string(),
+            ("drop", _) => match self.drop {
+                Drop::Window => "window".to_owned(),
+                Drop::Timeout => "timeout".to_owned(),
+            },
+            ("order", _) => match self.order {
+                Order::SmallestId => "smallest-id".to_owned(),
+                Order::EarliestFree => "earliest-free".to_owned(),
+            },
+            _ => String::new(),
+        }
+    }
+
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match (key, value, &mut self.rule) {
-            (_, _, Rule::Adaptive) => return Err(format!("there is no setting '{key}'; adaptive has none")),
+            (_, _, Rule::Adaptive) => return Err(unknown(key, self.table())),
             ("drop", "window", _) => self.drop = Drop::Window,
             ("drop", "timeout", _) => self.drop = Drop::Timeout,
             ("drop", ..) => return Err(format!("'{value}' is not a drop rule; write window or timeout")),
@@ -75,10 +108,7 @@ impl CoreSettings {
                 let number = value.parse().ok().filter(|k: &f64| k.is_finite() && *k >= 0.0);
                 *k = number.ok_or_else(|| format!("k: '{value}' is not a number of 0 or more"))?;
             }
-            (_, _, rule) => {
-                let k = if matches!(rule, Rule::Guarded { .. }) { "k, " } else { "" };
-                return Err(format!("there is no setting '{key}'; known are {k}drop, order"));
-            }
+            _ => return Err(unknown(key, self.table())),
         }
         Ok(())
     }
@@ -121,19 +151,8 @@ impl Job<'_> {
 
 impl fmt::Display for CoreSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rule {
-            Rule::Adaptive => return f.write_str("no settings"),
-            Rule::Guarded { k } => write!(f, "k={k}:")?,
-            Rule::Deferred | Rule::Eager => {}
-        }
-        let drop = match self.drop {
-            Drop::Window => "window",
-            Drop::Timeout => "timeout",
-        };
-        let order = match self.order {
-            Order::SmallestId => "smallest-id",
-            Order::EarliestFree => "earliest-free",
-        };
-        write!(f, "drop={drop}:order={order}")
+        let written: Vec<String> =
+            self.table().iter().map(|it| format!("{}={}", it.key, self.get(it.key))).collect();
+        f.write_str(&written.join(":"))
     }
 }

@@ -24,6 +24,8 @@
 //! - `buffer` defaults to 0, not 5 ms: a request's deadline here already excludes the time kept for the response.
 //! - The 1 ms that the controller allows for reaching a worker is the cluster's real delay here.
 //! - The controller polls devices in turn; here the device that is free first is filled first, which is never worse.
+//! - An estimate that was not renewed for a second gives way to the profile. In the public code one outlier above the SLO
+//!   at size 1 makes every later request infeasible, and with nothing running nothing is measured again.
 //! - Workers drop a batch that would begin 10 ms behind its plan; here it runs, late.
 //! - With several classes of devices each class has its own set of per-size queues and estimates, and a request is
 //!   dropped once every class has passed over it.
@@ -120,7 +122,7 @@ impl Clockwork {
         let mut best: Option<(Strategy, ModelId)> = None;
         waiting.retain(|&model| {
             let queues = &mut models[model.0 as usize];
-            let strategy = queues.strategy(class, |size| devices.begins_at(now, gpu, size));
+            let strategy = queues.strategy(now, class, |size| devices.begins_at(now, gpu, size));
             queues.drop_passed_over(out);
             let rivals = best.into_iter().chain(strategy.map(|strategy| (strategy, model)));
             best = rivals.min();
@@ -128,7 +130,7 @@ impl Clockwork {
         });
         let Some((strategy, model)) = best else { return false };
         let queues = &mut models[model.0 as usize];
-        let (run, requests) = queues.take(class, strategy);
+        let (run, requests) = queues.take(now, class, strategy);
         devices.send(now, gpu, model, run, Release::Eager, requests.into_iter(), out);
         queues.drop_passed_over(out);
         if queues.is_empty() {
@@ -140,7 +142,7 @@ impl Clockwork {
     fn finished(&mut self, now: Time, gpu: GpuId, sent: &Sent) {
         let took = now.since(sent.begins_at);
         let class = self.class(gpu);
-        self.models[sent.model.0 as usize].measured(class, sent.size, took);
+        self.models[sent.model.0 as usize].measured(now, class, sent.size, took);
         self.full_until = Time::ZERO;
     }
 

@@ -15,6 +15,9 @@
 //! - All models share all devices, one batch at a time per device, as with one rate-limiter resource per GPU; among
 //!   the models that are ready the one with the oldest head goes first. Triton without the rate limiter would let
 //!   batches of several models slow each other down on one GPU.
+//! - A queue is bounded, at what arrives in ten SLOs and 100,000 requests at least, so that memory does not grow with the
+//!   length of an overload; more are answered at once. Triton's `max_queue_size` is unlimited by default. A request
+//!   behind so many others would be late by far: the bound makes no result worse.
 //! - With several classes of devices the cap differs by class (as one server per class would have it), and the
 //!   smallest of them makes a batch full.
 
@@ -24,7 +27,7 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use downbeat_sched::{Event, GpuId, ModelId, Release, Request, RequestId, Span, Time};
+use downbeat_sched::{Action, Event, GpuId, ModelId, Outcome, Release, Request, RequestId, Span, Time};
 
 use super::alarm::Alarm;
 use super::devices::Devices;
@@ -32,6 +35,9 @@ use super::queue::expire;
 use crate::{Cluster, Outbox, Policy};
 
 pub use settings::{BatchCap, DelayedSettings, QueueTimeout};
+
+/// No queue is bounded at less than this many requests.
+const LEAST_BOUND: usize = 100_000;
 
 /// Triton's dynamic batcher over a shared pool of devices.
 #[derive(Debug)]
@@ -54,6 +60,8 @@ pub struct Delayed {
 #[derive(Debug)]
 struct Batcher {
     queue: VecDeque<Waiting>,
+    /// One more request than this many is not let in.
+    most_waiting: usize,
     /// The largest batch by class of device; 0 where the model is not deployed.
     caps: Vec<u32>,
     /// The size at which a batch starts at once.
@@ -103,6 +111,10 @@ impl Delayed {
         else {
             return expire(request.id, out);
         };
+        if batcher.queue.len() >= batcher.most_waiting {
+            let outcome = Outcome::Overloaded;
+            return out.actions.push(Action::Answer { request: request.id, outcome });
+        }
         batcher.queue.push_back(Waiting { id: request.id, since: now });
         self.settle(now, request.model);
     }
@@ -227,6 +239,7 @@ impl Batcher {
         preferred.sort_unstable();
         Batcher {
             queue: VecDeque::new(),
+            most_waiting: LEAST_BOUND.max((10.0 * facts.slo.as_secs_f64() * facts.rate_rps) as usize),
             full: preferred.first().copied().unwrap_or(smallest_cap),
             timeout: settings.timeout_of(cluster, model),
             caps,

@@ -9,87 +9,36 @@
 //! A device goes round its models; each turn takes up to the planned batch, after *early drop*: heads that could not
 //! finish with that batch are dropped, so that the batch behind them stays whole.
 //!
-//! Settings, with defaults in [`NexusSettings`]: `epoch`, `min_epoch`, `headroom`.
+//! Settings, with defaults in [`NexusSettings`]: `epoch`, `min_epoch`, `headroom`, `batch`. Results should be reported
+//! for the best of [`NexusSettings::grid`].
 //!
 //! Departures:
+//! - `batch=deadline`: the public code never takes more than the planned batch, which is about what arrives in a cycle
+//!   on average, so that half of all cycles leave requests behind. By default a turn takes all that can still end by
+//!   the head's deadline. `batch=planned` is the public code.
 //! - `headroom=fit`: the published plan uses as few devices as the mean rate needs and leaves the rest idle, for other
 //!   tenants. On a cluster of fixed size that would drop requests at any load, so by default all rates are scaled up by
 //!   the largest factor whose plan still fits the cluster. `headroom=1` is the published plan.
-//! - A plan that does not fit is made for rates scaled down, and where not even that fits, the smallest loads share
-//!   devices anyway. The published scheduler leaves such loads unassigned: all of a model's requests could fail.
+//! - A plan that does not fit is made for rates scaled down, and where not even that fits, the models share devices
+//!   anyway, spread so that cycles are short for what the most impatient of each device can wait. The published scheduler leaves such loads unassigned: all of a model's requests could fail.
 //! - As in the public code, and unlike the paper's figure, a device does not wait out its duty cycle: a turn begins as
 //!   soon as the turn before it ends.
 //! - Prefix batching and query (multi-stage) latency splits have no counterpart here; the models are independent.
 
 mod plan;
+mod settings;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
 
 use downbeat_sched::{Delays, Event, GpuId, LatencyProfile, ModelId, Release, Request, Span, Time};
 
 use super::alarm::Alarm;
 use super::devices::Devices;
 use super::queue::{DeadlineQueue, expire};
-use super::setting;
 use crate::{Cluster, Outbox, Policy};
 use plan::{Load, Plan};
 
-/// What rates the plan is made for, relative to those seen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Headroom {
-    /// The largest factor whose plan fits the cluster.
-    Fit,
-    /// This factor, or less where its plan does not fit the cluster.
-    Factor(f64),
-}
-
-/// The settings of [`Nexus`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct NexusSettings {
-    /// `epoch`: how often the cluster is planned anew; default 30 s.
-    pub epoch: Span,
-    /// `min_epoch`: how soon it is planned anew when a model's rate left 0.8 to 1.1 of what was planned for, and over
-    /// how long rates are measured; default 10 s.
-    pub min_epoch: Span,
-    /// `headroom`: `fit` or a factor; default `fit`.
-    pub headroom: Headroom,
-}
-
-impl Default for NexusSettings {
-    fn default() -> NexusSettings {
-        NexusSettings {
-            epoch: Span::from_millis(30_000),
-            min_epoch: Span::from_millis(10_000),
-            headroom: Headroom::Fit,
-        }
-    }
-}
-
-impl NexusSettings {
-    /// Changes one setting, as written in a scenario or on a command line.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        match key {
-            "epoch" => self.epoch = setting::span(value)?,
-            "min_epoch" => self.min_epoch = setting::span(value)?,
-            "headroom" if value == "fit" => self.headroom = Headroom::Fit,
-            "headroom" => self.headroom = Headroom::Factor(setting::number(value)?.max(1e-3)),
-            _ => return Err(setting::unknown("nexus", key, &["epoch", "min_epoch", "headroom"])),
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for NexusSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "epoch={:?}:min_epoch={:?}:headroom=", self.epoch, self.min_epoch)?;
-        match self.headroom {
-            Headroom::Fit => f.write_str("fit"),
-            Headroom::Factor(factor) => write!(f, "{factor}"),
-        }
-    }
-}
+pub use settings::{Headroom, NexusSettings, TurnBatch};
 
 /// Why a cluster cannot be run by [`Nexus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -143,6 +92,8 @@ struct Backend {
 struct Turn {
     model: ModelId,
     batch: u32,
+    /// The longest run that the device's other models can wait for.
+    longest_run: Span,
     queue: DeadlineQueue,
 }
 
@@ -209,8 +160,14 @@ impl Nexus {
                     deficit: 0.0,
                 };
                 self.models[share.model.0 as usize].routes.push(route);
-                backend.turns.push(Turn { model: share.model, batch: share.batch, queue });
+                backend.turns.push(Turn {
+                    model: share.model,
+                    batch: share.batch,
+                    longest_run: Span::ZERO,
+                    queue,
+                });
             }
+            backend.bound_runs(&self.models, self.delays);
             for mut turn in old.drain(..) {
                 let waiting = turn.queue.len();
                 stranded.extend(turn.queue.take(0, waiting));
@@ -283,10 +240,11 @@ impl Nexus {
             backend.next = (place + 1) % backend.turns.len();
             let turn = &mut backend.turns[place];
             let Some(profile) = &self.models[turn.model.0 as usize].profile else { continue };
-            let size =
-                turn.early_drop(|size| self.devices.begins_at(now, gpu, size) + profile.latency(size), out);
-            if size > 0 {
-                let reason = if size == turn.batch { Release::Full } else { Release::Eager };
+            let ends_at = |size| self.devices.begins_at(now, gpu, size) + profile.latency(size);
+            let planned = turn.early_drop(&ends_at, out);
+            if planned > 0 {
+                let size = turn.grown(planned, self.settings.batch, profile, &ends_at);
+                let reason = if size >= turn.batch { Release::Full } else { Release::Eager };
                 let requests = turn.queue.take(0, size).map(|request| request.id);
                 self.devices.send(now, gpu, turn.model, profile.latency(size), reason, requests, out);
                 self.alarm.by(self.devices.opens_at(gpu, lead).max(now), out);
@@ -296,9 +254,51 @@ impl Nexus {
     }
 }
 
+impl Backend {
+    /// Finds for every turn how long it may run: the cycle, with the others' planned batches, may take no longer than
+    /// each of the others can wait before its own batch runs.
+    fn bound_runs(&mut self, models: &[Served], delays: Delays) {
+        let facts = |turn: &Turn| {
+            let served = &models[turn.model.0 as usize];
+            let run = served.profile.as_ref().map_or(Span::ZERO, |profile| profile.latency(turn.batch));
+            (run, served.slo - delays.lead(turn.batch) - run)
+        };
+        let facts: Vec<(Span, Span)> = self.turns.iter().map(facts).collect();
+        let cycle = facts.iter().fold(Span::ZERO, |sum, (run, _)| sum + *run);
+        for (place, turn) in self.turns.iter_mut().enumerate() {
+            let others = facts.iter().enumerate().filter(|(other, _)| *other != place);
+            let patience = others.map(|(_, (_, patience))| *patience).min();
+            turn.longest_run =
+                patience.map_or(Span::from_nanos(u64::MAX), |patience| patience - (cycle - facts[place].0));
+        }
+    }
+}
+
 impl Turn {
+    /// The size of the batch, at least `planned`.
+    fn grown(
+        &self,
+        planned: u32,
+        batch: TurnBatch,
+        profile: &LatencyProfile,
+        ends_at: &impl Fn(u32) -> Time,
+    ) -> u32 {
+        let Some(head) = self.queue.head() else { return planned };
+        let waiting = self.queue.len().min(profile.max_batch());
+        let most = match batch {
+            TurnBatch::Planned => return planned,
+            TurnBatch::Factor(factor) => waiting.min((f64::from(self.batch) * factor) as u32),
+            TurnBatch::Duty | TurnBatch::Deadline => waiting,
+        };
+        let fits = |size: u32| {
+            ends_at(size) <= head.deadline
+                && (batch != TurnBatch::Duty || profile.latency(size) <= self.longest_run)
+        };
+        (planned + 1..=most).take_while(|&size| fits(size)).last().unwrap_or(planned)
+    }
+
     /// Drops the heads that the batch behind them cannot wait for; returns the size of the batch.
-    fn early_drop(&mut self, ends_at: impl Fn(u32) -> Time, out: &mut Outbox) -> u32 {
+    fn early_drop(&mut self, ends_at: &impl Fn(u32) -> Time, out: &mut Outbox) -> u32 {
         loop {
             let size = self.batch.min(self.queue.len());
             match self.queue.head() {

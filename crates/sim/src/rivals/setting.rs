@@ -27,8 +27,7 @@ impl SloSpan {
 impl fmt::Display for SloSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SloSpan::Fixed(Span::ZERO) => f.write_str("0"),
-            SloSpan::Fixed(span) => write!(f, "{span:?}"),
+            SloSpan::Fixed(span) => f.write_str(&show_span(*span)),
             SloSpan::Share(share) => write!(f, "{share}slo"),
         }
     }
@@ -79,7 +78,39 @@ pub(super) fn optional<T>(
     if text == "off" { Ok(None) } else { parse(text).map(Some) }
 }
 
+/// A setting of a policy, for help texts and for telling which there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) key: &'static str,
+    /// What may be written as its value.
+    pub(crate) values: &'static str,
+}
+
 /// The complaint about a key that a policy does not have.
-pub(super) fn unknown(policy: &str, key: &str, keys: &[&str]) -> String {
-    format!("{policy} has no setting '{key}'; it has {}", keys.join(", "))
+pub(crate) fn unknown(key: &str, settings: &[Setting]) -> String {
+    if settings.is_empty() {
+        return format!("there is no setting '{key}'; this policy has none");
+    }
+    let known: Vec<&str> = settings.iter().map(|setting| setting.key).collect();
+    format!("there is no setting '{key}'; known are {}", known.join(", "))
+}
+
+/// `key=value` for each setting that is shown, as the command line takes it.
+pub(super) fn write(
+    f: &mut fmt::Formatter<'_>,
+    settings: &[Setting],
+    shown: impl Fn(&str) -> Option<String>,
+) -> fmt::Result {
+    let shown = settings.iter().filter_map(|it| Some(format!("{}={}", it.key, shown(it.key)?)));
+    f.write_str(&shown.collect::<Vec<_>>().join(":"))
+}
+
+/// A span as [`span`] reads it.
+pub(super) fn show_span(span: Span) -> String {
+    if span == Span::ZERO { "0".to_owned() } else { format!("{span:?}") }
+}
+
+/// A value as [`optional`] reads it.
+pub(super) fn show_optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "off".to_owned(), show)
 }

@@ -28,7 +28,7 @@ use downbeat_sched::{Event, GpuId, LatencyProfile, ModelId, Release, Request, Sp
 
 use super::devices::Devices;
 use super::queue::{DeadlineQueue, expire};
-use super::setting;
+use super::setting::{self, Setting};
 use crate::{Cluster, Outbox, Policy};
 
 /// The settings of [`Shepherd`].
@@ -45,11 +45,13 @@ impl Default for ShepherdSettings {
 }
 
 impl ShepherdSettings {
-    /// Changes one setting, as written in a scenario or on a command line.
+    pub(crate) const TABLE: [Setting; 1] = [Setting { key: "lambda", values: "a number above 1" }];
+
+    /// Changes one setting, as written on a command line.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "lambda" => self.lambda = setting::number(value)?,
-            _ => return Err(setting::unknown("shepherd", key, &["lambda"])),
+            _ => return Err(setting::unknown(key, &ShepherdSettings::TABLE)),
         }
         if self.lambda <= 1.0 {
             return Err(format!(
@@ -58,11 +60,16 @@ impl ShepherdSettings {
         }
         Ok(())
     }
+
+    /// A setting's value, as [`set`](ShepherdSettings::set) takes it; empty for a key that is not in the table.
+    pub(crate) fn get(&self, key: &str) -> String {
+        if key == "lambda" { self.lambda.to_string() } else { String::new() }
+    }
 }
 
 impl fmt::Display for ShepherdSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lambda={}", self.lambda)
+        setting::write(f, &ShepherdSettings::TABLE, |key| Some(self.get(key)))
     }
 }
 

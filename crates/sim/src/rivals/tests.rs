@@ -222,12 +222,16 @@ fn rivals(cluster: &Cluster) -> Vec<(String, Box<dyn Policy>)> {
     for settings in clockwork {
         all.push((format!("clockwork {settings}"), Box::new(Clockwork::new(cluster, &settings))));
     }
-    let mut restless = NexusSettings::default();
-    restless.set("min_epoch", "20ms").unwrap();
-    restless.set("epoch", "50ms").unwrap();
+    // Shorter epochs than can be asked for: the arrivals here last a fraction of a second.
+    let restless = NexusSettings {
+        min_epoch: Span::from_millis(20),
+        epoch: Span::from_millis(50),
+        ..NexusSettings::default()
+    };
     let mut published = restless.clone();
     published.set("headroom", "1").unwrap();
-    for settings in [NexusSettings::default(), restless, published] {
+    published.set("batch", "planned").unwrap();
+    for settings in NexusSettings::grid().into_iter().chain([restless, published]) {
         if let Ok(nexus) = Nexus::new(cluster, &settings) {
             all.push((format!("nexus {settings}"), Box::new(nexus)));
         }
@@ -312,7 +316,7 @@ proptest! {
 #[test]
 fn an_unknown_key_is_answered_with_the_known_ones() {
     let delayed = DelayedSettings::default().set("dely", "1ms").unwrap_err();
-    assert_eq!(delayed, "delayed has no setting 'dely'; it has delay, cap, max_batch, preferred, timeout");
+    assert_eq!(delayed, "there is no setting 'dely'; known are delay, cap, max_batch, preferred, timeout");
     assert!(ClockworkSettings::default().set("x", "1").unwrap_err().contains("ahead, max_batch, max_exec"));
     assert!(NexusSettings::default().set("x", "1").unwrap_err().contains("epoch, min_epoch, headroom"));
     assert!(ShepherdSettings::default().set("x", "1").unwrap_err().contains("lambda"));

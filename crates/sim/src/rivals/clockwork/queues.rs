@@ -135,12 +135,17 @@ impl ModelQueues {
     /// What the model can run on a device of `class` where a batch would begin at `begins_at(size)`.
     ///
     /// On the way, the requests that a batch of a size could not finish in time leave that size's queue.
-    pub(super) fn strategy(&mut self, class: ClassId, begins_at: impl Fn(u32) -> Time) -> Option<Strategy> {
+    pub(super) fn strategy(
+        &mut self,
+        now: Time,
+        class: ClassId,
+        begins_at: impl Fn(u32) -> Time,
+    ) -> Option<Strategy> {
         let queues = &mut self.classes.get_mut(class.0 as usize)?.as_mut()?.queues;
         let mut best: Option<Strategy> = None;
         let mut at_least = 0;
         for (largest, queue) in queues.iter_mut().enumerate() {
-            let run = queue.estimate.value();
+            let run = queue.estimate.value(now);
             // Who cannot run in a smaller batch cannot run in this one, whatever noise the estimates have.
             let head = queue.leave_late(&self.requests, at_least, begins_at(queue.size) + run);
             at_least = queue.from;
@@ -158,11 +163,11 @@ impl ModelQueues {
     ///
     /// All the class's queues catch up with its last request, so those it passed over leave them; in other classes'
     /// queues only the batch itself is missing from now on.
-    pub(super) fn take(&mut self, class: ClassId, strategy: Strategy) -> (Span, Vec<RequestId>) {
+    pub(super) fn take(&mut self, now: Time, class: ClassId, strategy: Strategy) -> (Span, Vec<RequestId>) {
         let ModelQueues { requests, classes, .. } = self;
         let Some(Some(own)) = classes.get(class.0 as usize) else { return (Span::ZERO, Vec::new()) };
         let SizeQueue { size, ref estimate, from, left } = own.queues[strategy.largest];
-        let run = estimate.value();
+        let run = estimate.value(now);
         let mut numbers = Vec::with_capacity(size as usize);
         let mut ids = Vec::with_capacity(size as usize);
         for (number, waiting) in (from..).zip(requests.waiting.range_mut((from - requests.first) as usize..))
@@ -228,11 +233,11 @@ impl ModelQueues {
     }
 
     /// Takes note of how long a batch took.
-    pub(super) fn measured(&mut self, class: ClassId, size: u32, took: Span) {
+    pub(super) fn measured(&mut self, now: Time, class: ClassId, size: u32, took: Span) {
         let queues =
             self.classes.get_mut(class.0 as usize).into_iter().flatten().flat_map(|it| &mut it.queues);
         if let Some(queue) = queues.into_iter().find(|queue| queue.size == size) {
-            queue.estimate.measured(took);
+            queue.estimate.measured(now, took);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use downbeat_sched::Span;
 
-use super::super::setting;
+use super::super::setting::{self, Setting};
 
 /// Which batch sizes a model was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,14 @@ impl Default for ClockworkSettings {
 }
 
 impl ClockworkSettings {
-    const KEYS: [&'static str; 6] = ["ahead", "max_batch", "max_exec", "sizes", "buffer", "window"];
+    pub(crate) const TABLE: [Setting; 6] = [
+        Setting { key: "ahead", values: "a span (2ms, 250us, 1.5s, 0)" },
+        Setting { key: "max_batch", values: "off or a whole number of 1 or more" },
+        Setting { key: "max_exec", values: "off or a span (25ms)" },
+        Setting { key: "sizes", values: "pow2 or all" },
+        Setting { key: "buffer", values: "a span (5ms, 0)" },
+        Setting { key: "window", values: "a whole number; 0 for the profile alone" },
+    ];
 
     /// `clockwork-published`: batches of at most 16, executions of at most 25 ms.
     pub fn published() -> ClockworkSettings {
@@ -69,7 +76,7 @@ impl ClockworkSettings {
         grid
     }
 
-    /// Changes one setting, as written in a scenario or on a command line.
+    /// Changes one setting, as written on a command line.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "ahead" => self.ahead = setting::span(value)?,
@@ -85,9 +92,25 @@ impl ClockworkSettings {
             "buffer" => self.buffer = setting::span(value)?,
             "window" if value == "0" => self.window = 0,
             "window" => self.window = setting::count(value)? as usize,
-            _ => return Err(setting::unknown("clockwork", key, &ClockworkSettings::KEYS)),
+            _ => return Err(setting::unknown(key, &ClockworkSettings::TABLE)),
         }
         Ok(())
+    }
+
+    /// A setting's value, as [`set`](ClockworkSettings::set) takes it; empty for a key that is not in the table.
+    pub(crate) fn get(&self, key: &str) -> String {
+        match key {
+            "ahead" => setting::show_span(self.ahead),
+            "max_batch" => setting::show_optional(self.max_batch, |it| it.to_string()),
+            "max_exec" => setting::show_optional(self.max_exec, setting::show_span),
+            "sizes" => match self.sizes {
+                Sizes::PowersOfTwo => "pow2".to_owned(),
+                Sizes::All => "all".to_owned(),
+            },
+            "buffer" => setting::show_span(self.buffer),
+            "window" => self.window.to_string(),
+            _ => String::new(),
+        }
     }
 
     /// The sizes to use of a model whose largest batch is `largest`, rising.
@@ -105,23 +128,10 @@ impl ClockworkSettings {
 
 impl fmt::Display for ClockworkSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ahead={:?}", self.ahead)?;
-        if let Some(largest) = self.max_batch {
-            write!(f, ":max_batch={largest}")?;
-        }
-        if let Some(longest) = self.max_exec {
-            write!(f, ":max_exec={longest:?}")?;
-        }
-        f.write_str(match self.sizes {
-            Sizes::PowersOfTwo => ":sizes=pow2",
-            Sizes::All => ":sizes=all",
-        })?;
-        if self.buffer > Span::ZERO {
-            write!(f, ":buffer={:?}", self.buffer)?;
-        }
-        if self.window != ClockworkSettings::default().window {
-            write!(f, ":window={}", self.window)?;
-        }
-        Ok(())
+        let default = ClockworkSettings::default();
+        setting::write(f, &ClockworkSettings::TABLE, |key| {
+            let always = ["ahead", "sizes"].contains(&key);
+            Some(self.get(key)).filter(|value| always || *value != default.get(key))
+        })
     }
 }

@@ -85,12 +85,23 @@ fn a_request_that_could_not_finish_alone_is_dropped() {
 
 #[test]
 fn an_estimate_is_the_longest_of_the_last_ten_executions() {
-    let ms = Span::from_millis;
+    let (ms, now) = (Span::from_millis, Time::ZERO);
     let mut estimate = Estimate::new(ms(5), 10);
-    assert_eq!(estimate.value(), ms(5));
-    estimate.measured(ms(7));
-    (0..9).for_each(|_| estimate.measured(ms(4)));
-    assert_eq!(estimate.value(), ms(7));
-    estimate.measured(ms(4));
-    assert_eq!(estimate.value(), ms(4));
+    assert_eq!(estimate.value(now), ms(5));
+    estimate.measured(now, ms(7));
+    (0..9).for_each(|_| estimate.measured(now, ms(4)));
+    assert_eq!(estimate.value(now), ms(7));
+    estimate.measured(now, ms(4));
+    assert_eq!(estimate.value(now), ms(4));
+}
+
+#[test]
+fn one_outlier_above_the_slo_does_not_end_a_model_for_good() {
+    let cluster = cluster(1, &[(1.0, 4.0, 4, 8.0, 1.0)]);
+    let mut policy = Clockwork::new(&cluster, &settings(10));
+    policy.models[0].measured(Time::ZERO, ClassId(0), 1, Span::from_millis(50));
+    // 5 ms alone by the profile, 50 ms by the estimate: the first is infeasible, the second comes after a second.
+    let log = run(&cluster, &mut policy, &[(10.0, 0), (1010.0, 0)]);
+    assert_eq!(log.dropped, [(0, 10.0)]);
+    assert_eq!(log.batches(), [(0, 0, 1, 1010.0, 1015.0)]);
 }

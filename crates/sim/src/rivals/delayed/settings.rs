@@ -4,7 +4,7 @@ use std::fmt;
 
 use downbeat_sched::{Delays, LatencyProfile, Span};
 
-use super::super::setting::{self, SloSpan};
+use super::super::setting::{self, Setting, SloSpan};
 use crate::Cluster;
 
 /// How a model's largest batch (`max_batch_size`) is chosen.
@@ -63,7 +63,13 @@ impl Default for DelayedSettings {
 }
 
 impl DelayedSettings {
-    const KEYS: [&'static str; 5] = ["delay", "cap", "max_batch", "preferred", "timeout"];
+    pub(crate) const TABLE: [Setting; 5] = [
+        Setting { key: "delay", values: "a span (2ms, 250us, 0) or a share (0.25slo)" },
+        Setting { key: "cap", values: "model, half, slo or a share (0.7slo)" },
+        Setting { key: "max_batch", values: "off or a whole number of 1 or more" },
+        Setting { key: "preferred", values: "off or sizes (4+8)" },
+        Setting { key: "timeout", values: "off, on, a span (2ms) or a share (0.5slo)" },
+    ];
 
     /// The settings worth trying: every delay that leaves the capped batch time to run, with and without a timeout.
     ///
@@ -86,7 +92,7 @@ impl DelayedSettings {
         grid
     }
 
-    /// Changes one setting, as written in a scenario or on a command line.
+    /// Changes one setting, as written on a command line.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "delay" => self.delay = value.parse()?,
@@ -115,9 +121,26 @@ impl DelayedSettings {
                     _ => QueueTimeout::Fixed(value.parse()?),
                 }
             }
-            _ => return Err(setting::unknown("delayed", key, &DelayedSettings::KEYS)),
+            _ => return Err(setting::unknown(key, &DelayedSettings::TABLE)),
         }
         Ok(())
+    }
+
+    /// A setting's value, as [`set`](DelayedSettings::set) takes it; empty for a key that is not in the table.
+    pub(crate) fn get(&self, key: &str) -> String {
+        match key {
+            "delay" => self.delay.to_string(),
+            "cap" => self.cap.to_string(),
+            "max_batch" => setting::show_optional(self.max_batch, |it| it.to_string()),
+            "preferred" if self.preferred.is_empty() => "off".to_owned(),
+            "preferred" => self.preferred.iter().map(ToString::to_string).collect::<Vec<_>>().join("+"),
+            "timeout" => match self.timeout {
+                QueueTimeout::Off => "off".to_owned(),
+                QueueTimeout::On => "on".to_owned(),
+                QueueTimeout::Fixed(span) => span.to_string(),
+            },
+            _ => String::new(),
+        }
     }
 
     /// The largest batch on a device with this profile.
@@ -166,18 +189,9 @@ impl fmt::Display for BatchCap {
 
 impl fmt::Display for DelayedSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "delay={}:cap={}", self.delay, self.cap)?;
-        if let Some(largest) = self.max_batch {
-            write!(f, ":max_batch={largest}")?;
-        }
-        if !self.preferred.is_empty() {
-            let sizes: Vec<String> = self.preferred.iter().map(ToString::to_string).collect();
-            write!(f, ":preferred={}", sizes.join("+"))?;
-        }
-        match self.timeout {
-            QueueTimeout::Off => f.write_str(":timeout=off"),
-            QueueTimeout::On => f.write_str(":timeout=on"),
-            QueueTimeout::Fixed(span) => write!(f, ":timeout={span}"),
-        }
+        setting::write(f, &DelayedSettings::TABLE, |key| {
+            let always = ["delay", "cap", "timeout"].contains(&key);
+            Some(self.get(key)).filter(|value| always || value != "off")
+        })
     }
 }

@@ -97,3 +97,20 @@ fn the_grid_leaves_every_capped_batch_time_to_run_after_its_delay() {
     assert!(names.contains(&"delay=0.125slo:cap=0.8slo:timeout=off".to_string()), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("delay=0.5slo:cap=0.7slo")), "{names:?}");
 }
+
+#[test]
+fn without_a_timeout_the_queue_does_not_grow_without_end() {
+    let cluster = cluster(1, &[(1.0, 4.0, 1, 40.0, 1.0)]);
+    let mut policy = Delayed::new(&cluster, &DelayedSettings::default());
+    let mut out = Outbox::default();
+    for id in 0..LEAST_BOUND as u64 + 10 {
+        let deadline = Time::ZERO + Span::from_millis(40);
+        let request =
+            Request { id: RequestId(id), model: ModelId(0), deadline, priority: downbeat_sched::Priority(0) };
+        policy.handle(Time::ZERO, Event::Arrived(request), &mut out);
+    }
+    // The first runs.
+    assert_eq!(policy.models[0].queue.len(), LEAST_BOUND);
+    let refused = |action: &&Action| matches!(action, Action::Answer { outcome: Outcome::Overloaded, .. });
+    assert_eq!(out.actions.list().iter().filter(refused).count(), 9);
+}

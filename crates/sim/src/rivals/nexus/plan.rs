@@ -49,7 +49,14 @@ impl Bin<'_> {
     }
 }
 
-impl Load<'_> {
+impl<'a> Load<'a> {
+    /// A device that carries `rps` of it and nothing else.
+    fn alone(self, rps: f64, largest: u32) -> Bin<'a> {
+        let (batch, duty_s) = self.residual(rps, largest);
+        let share = Share { model: self.model, batch, rps };
+        Bin { loads: vec![(self, share)], duty_s, run_s: self.run_s(batch) }
+    }
+
     fn run_s(&self, batch: u32) -> f64 {
         self.profile.latency(batch).as_secs_f64()
     }
@@ -77,34 +84,31 @@ impl Load<'_> {
 
 /// A plan for at most `devices` devices.
 pub(super) fn fit(loads: &[Load<'_>], devices: usize, headroom: Headroom) -> Plan {
-    let fits = |factor: f64| pack(loads, factor).len() <= devices;
-    let wanted = match headroom {
-        Headroom::Fit => 1000.0,
-        Headroom::Factor(factor) => factor,
-    };
-    let mut factor = wanted;
-    if !fits(wanted) {
+    let packed = |factor: f64| pack(loads, factor, devices).filter(|bins| bins.len() <= devices);
+    let wanted = headroom.most();
+    let bins = packed(wanted).unwrap_or_else(|| {
         // The number of devices is not quite monotone in the rates, so this finds *a* limit; it suffices.
-        let (mut low, mut high) = (1e-3_f64, wanted);
-        for _ in 0..30 {
+        let (mut low, mut high) = (1e-12_f64, wanted);
+        let mut best = None;
+        for _ in 0..40 {
             let middle = (low * high).sqrt();
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle;
+            match packed(middle) {
+                Some(bins) => (low, best) = (middle, Some(bins)),
+                None => high = middle,
             }
         }
-        factor = low;
-    }
-    Plan { devices: squeeze(pack(loads, factor), devices).into_iter().map(shares).collect() }
+        best.unwrap_or_else(|| squeeze(pack_rest(loads), devices))
+    });
+    Plan { devices: bins.into_iter().map(shares).collect() }
 }
 
 fn shares(bin: Bin<'_>) -> Vec<Share> {
     bin.loads.into_iter().map(|(_, share)| share).collect()
 }
 
-/// Packs all loads, scaled by `factor`, into as few devices as best fit finds.
-fn pack<'a>(loads: &[Load<'a>], factor: f64) -> Vec<Bin<'a>> {
+/// Packs all loads, scaled by `factor`, into as few devices as best fit finds; `None` once whole devices alone are more
+/// than `devices`, before any more of them are made.
+fn pack<'a>(loads: &[Load<'a>], factor: f64, devices: usize) -> Option<Vec<Bin<'a>>> {
     let mut saturated = Vec::new();
     let mut residual = Vec::new();
     for load in loads.iter().filter(|load| load.run_s(1) <= load.budget_s(1)) {
@@ -113,19 +117,26 @@ fn pack<'a>(loads: &[Load<'a>], factor: f64) -> Vec<Bin<'a>> {
         let run_s = load.run_s(batch);
         let throughput = f64::from(batch) / run_s;
         let whole = (rps / throughput).floor();
+        if saturated.len() as f64 + whole > devices as f64 {
+            return None;
+        }
         let share = Share { model: load.model, batch, rps: throughput };
         for _ in 0..whole as usize {
             saturated.push(Bin { loads: vec![(*load, share)], duty_s: run_s, run_s });
         }
         let rest = rps - whole * throughput;
         if rest > 1e-3 * throughput || whole == 0.0 {
-            let (batch, duty_s) = load.residual(rest, batch);
-            let share = Share { model: load.model, batch, rps: rest };
-            residual.push(Bin { loads: vec![(*load, share)], duty_s, run_s: load.run_s(batch) });
+            residual.push(load.alone(rest, batch));
         }
     }
     saturated.extend(merge(residual));
-    saturated
+    Some(saturated)
+}
+
+/// One bin per load, each for next to no traffic: what is left to arrange where no traffic fits.
+fn pack_rest<'a>(loads: &[Load<'a>]) -> Vec<Bin<'a>> {
+    let servable = loads.iter().filter(|load| load.run_s(1) <= load.budget_s(1));
+    servable.map(|load| load.alone(LEAST_RPS, 1)).collect()
 }
 
 /// Merges devices that each carry one model's residual load: the fullest first, each into where it fits tightest.
@@ -164,14 +175,18 @@ fn merged<'a>(one: &Bin<'a>, other: &Bin<'a>) -> Option<Bin<'a>> {
     (run_s <= duty_s).then_some(Bin { loads, duty_s, run_s })
 }
 
-/// Puts the bins beyond `devices`, the emptiest, on top of the emptiest others.
+/// Puts the bins beyond `devices` on top of others, the fullest first, each where the cycle then is shortest for what its
+/// most impatient model can wait.
 fn squeeze(mut bins: Vec<Bin<'_>>, devices: usize) -> Vec<Bin<'_>> {
-    while bins.len() > devices.max(1) {
-        bins.sort_by(|a, b| b.occupancy().total_cmp(&a.occupancy()));
-        let (Some(last), Some(into)) = (bins.pop(), bins.last_mut()) else { break };
-        into.duty_s = into.duty_s.min(last.duty_s);
-        into.run_s += last.run_s;
-        into.loads.extend(last.loads);
+    bins.sort_by(|a, b| b.occupancy().total_cmp(&a.occupancy()));
+    let rest = bins.split_off(devices.max(1).min(bins.len()));
+    for bin in rest {
+        let pressure = |into: &Bin<'_>| (into.run_s + bin.run_s) / into.duty_s.min(bin.duty_s);
+        if let Some(into) = bins.iter_mut().min_by(|a, b| pressure(a).total_cmp(&pressure(b))) {
+            into.duty_s = into.duty_s.min(bin.duty_s);
+            into.run_s += bin.run_s;
+            into.loads.extend(bin.loads);
+        }
     }
     bins
 }

@@ -64,7 +64,7 @@ fn early_drop_slides_past_heads_that_the_planned_batch_cannot_wait_for() {
     // alone would end at 14; request 5 is left.
     let cluster = cluster(1, &[(2.0, 2.0, 64, 12.0, 300.0)]);
     let arrivals = [(0.0, 0), (0.5, 0), (1.0, 0), (1.2, 0), (3.0, 0), (4.5, 0)];
-    let log = run(&cluster, &mut nexus(&cluster, &[]), &arrivals);
+    let log = run(&cluster, &mut nexus(&cluster, &[("batch", "planned")]), &arrivals);
     assert_eq!(log.batches(), [(0, 0, 1, 0.0, 4.0), (0, 0, 2, 4.0, 10.0), (0, 0, 1, 10.0, 14.0)]);
     assert_eq!(log.dropped, [(3, 10.0), (4, 10.0)]);
 }
@@ -108,4 +108,32 @@ fn several_classes_are_refused() {
     cluster.gpus[1] = ClassId(1);
     let refusal = Nexus::new(&cluster, &NexusSettings::default()).unwrap_err();
     assert_eq!(refusal.to_string(), "nexus plans for one device class only, and this cluster has 2");
+}
+
+#[test]
+fn a_turn_takes_more_than_was_planned_where_more_arrived() {
+    // Two models on one device, each planned for a request per cycle: SLO 20 ms, l(b) = b + 1, 10 rps. While model 1
+    // runs 0..2, fourteen requests of model 0 arrive.
+    let cluster = cluster(1, &[(1.0, 1.0, 64, 20.0, 10.0), (1.0, 1.0, 64, 12.0, 10.0)]);
+    let arrivals: Vec<(f64, u32)> = [(0.0, 1)].into_iter().chain([(1.0, 0); 14]).collect();
+    let sizes = |batch| {
+        let log = run(&cluster, &mut nexus(&cluster, &[("headroom", "1"), ("batch", batch)]), &arrivals);
+        let of_model_0 = log.ran.iter().filter(|ran| ran.model == 0);
+        of_model_0.map(|ran| ran.requests.len()).collect::<Vec<_>>()
+    };
+    // One at a time, until at 20 the next would end at 22, past its deadline at 21.
+    assert_eq!(sizes("planned"), [1; 9]);
+    assert_eq!(sizes("3"), [3, 3, 3, 3, 2]);
+    // Model 1 tolerates a cycle of 12 - 2 ms, of which its own batch takes 2: seven requests run 8 ms.
+    assert_eq!(sizes("duty"), [7, 7]);
+    assert_eq!(sizes("deadline"), [14]);
+}
+
+#[test]
+fn planning_for_immense_rates_stops_at_the_cluster_s_size() {
+    // 1e12 rps would fill some billion devices.
+    let cluster = cluster(2, &[(1.0, 5.0, 64, 40.0, 1e12), (1.0, 5.0, 64, 40.0, 1.0)]);
+    for headroom in ["fit", "1", "100"] {
+        assert!(nexus(&cluster, &[("headroom", headroom)]).plan().devices.len() <= 2);
+    }
 }
