@@ -13,18 +13,19 @@ use crate::{Delays, Priority, RequestId, Time};
 
 /// Candidate formation as Symphony's authors wrote it, step by step, with two sets.
 ///
-/// Two things are said here that they leave open. A request due before one in the prefix joins it there. And where only
-/// the prefix is left, because what it was given up for has been cancelled, it may run after all.
+/// Two things are said here that they leave open. A request due before the last one that was moved to the prefix joins it
+/// there, as long as there is a prefix. And where only the prefix is left, because what it was given up for has been cancelled, it may run after all.
 #[derive(Default)]
 struct Sets {
     prefix: BTreeSet<Ticket>,
     suffix: BTreeSet<Ticket>,
+    /// The last ticket that was moved to the prefix; it may have left since.
+    moved: Option<Ticket>,
 }
 
 impl Sets {
     fn insert(&mut self, ticket: Ticket) {
-        let before_a_prefix = self.prefix.last().is_some_and(|last| ticket < *last);
-        if before_a_prefix {
+        if !self.prefix.is_empty() && Some(ticket) < self.moved {
             self.prefix.insert(ticket)
         } else {
             self.suffix.insert(ticket)
@@ -46,6 +47,7 @@ impl Sets {
             }
             self.suffix.remove(&head);
             self.prefix.insert(head);
+            self.moved = Some(head);
         }
         let mut b = target.min(self.suffix.len()).max(1);
         while let Some(&head) = self.prefix.first() {
