@@ -21,10 +21,10 @@ test: setup-test ## Check format and lints, run every test, build the docs
 	$(CARGO) test --workspace --locked --doc --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
 
-demo: build ## Simulate a cluster under three policies and leave a page to look at
+demo: build ## Simulate a cluster under four policies and leave a page to look at
 	@mkdir -p out
 	./target/release/downbeat goodput scenarios/eight-models-8gpu.toml \
-		--policies guarded,deferred,eager --seeds 3 --html out/demo.html
+		--policies adaptive,deferred,eager,delayed --seeds 2 --html out/demo.html
 	@echo
 	@echo "Open out/demo.html in a browser. Then try:"
 	@echo "  ./target/release/downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred"

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     scenario: PathBuf,
     /// The policies, with their settings: NAME[:KEY=VALUE...], separated by commas
-    #[arg(long, value_name = "POLICIES", value_delimiter = ',', default_value = "guarded,deferred,eager")]
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',', default_value = "adaptive,deferred,eager")]
     policies: Vec<PolicySpec>,
     /// How many seeds, from the scenario's own up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -38,7 +38,7 @@ fn after_help() -> String {
         "Policies:\n{}\n\
          Examples:\n  \
          downbeat goodput scenarios/one-model-8gpu.toml\n  \
-         downbeat goodput scenarios/h200-10-models-2gpu.toml --policies guarded,eager,clockwork,nexus\n  \
+         downbeat goodput scenarios/h200-10-models-2gpu.toml --policies adaptive,eager,clockwork,nexus\n  \
          downbeat goodput scenarios/eight-models-8gpu.toml --policies guarded:k=1,guarded:k=4 --html k.html\n  \
          downbeat goodput scenarios/tight-slo.toml --seeds 10 --format json | jq .policies",
         PolicySpec::catalogue()

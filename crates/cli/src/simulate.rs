@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     scenario: PathBuf,
     /// The policy, with its settings: NAME[:KEY=VALUE...]
-    #[arg(long, value_name = "POLICY", default_value = "guarded")]
+    #[arg(long, value_name = "POLICY", default_value = "adaptive")]
     policy: PolicySpec,
     /// Total requests per second, instead of the scenario's
     #[arg(long, value_name = "RPS", allow_negative_numbers = true)]

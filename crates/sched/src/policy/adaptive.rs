@@ -51,3 +51,62 @@ impl Policy for Adaptive {
         candidate.latest - Span::from_nanos(wait_ns / 1_000 * loss)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Adaptive;
+    use crate::policy::{Need, Policy, Pressure};
+    use crate::{Candidate, ClassId, Priority, Span, Time};
+
+    fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
+        Pressure { gpus, backlog: Span::from_millis(backlog_ms), need: Need::new(need, deviation) }
+    }
+
+    fn head_start(pressure: &Pressure) -> Span {
+        Adaptive.head_start(pressure, Span::from_millis(10))
+    }
+
+    /// 60 ms of others' work, 8 - 4 = 4 spare devices: 60 / (2.5 * 4) = 6 ms.
+    #[test]
+    fn a_window_opens_early_by_what_spare_devices_need_for_the_work_of_others() {
+        assert_eq!(head_start(&pressure(8, 70, 4.0, 0.0)), Span::from_millis(6));
+    }
+
+    /// A standard deviation of 2 leaves 2 spare devices: 60 / (2.5 * 2) = 12 ms.
+    #[test]
+    fn bursts_leave_fewer_devices_spare() {
+        assert_eq!(head_start(&pressure(8, 70, 4.0, 2.0)), Span::from_millis(12));
+    }
+
+    #[test]
+    fn a_model_alone_waits_for_its_window_at_any_load() {
+        for need in [0.0, 4.0, 8.0, 80.0] {
+            assert_eq!(head_start(&pressure(8, 10, need, 0.0)), Span::ZERO);
+        }
+    }
+
+    #[test]
+    fn without_spare_devices_everything_that_waits_starts_as_soon_as_it_can() {
+        for need in [8.0, 80.0] {
+            assert!(head_start(&pressure(8, 70, need, 0.0)) > Span::from_millis(100));
+        }
+    }
+
+    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10 ms.
+    #[test]
+    fn a_model_that_loses_requests_goes_before_one_that_does_not() {
+        let candidate = |loss_permille| Candidate {
+            class: ClassId(0),
+            size: 1,
+            frontrun: Time::ZERO,
+            latest: Time::ZERO + Span::from_millis(50),
+            latency: Span::from_millis(10),
+            priority: Priority(1),
+            full: false,
+            loss_permille,
+        };
+        let urgency = |loss_permille| Adaptive.urgency(&pressure(8, 80, 4.0, 0.0), &candidate(loss_permille));
+        assert_eq!(urgency(0), candidate(0).latest);
+        assert_eq!(urgency(0).since(urgency(50)), Span::from_millis(4));
+    }
+}

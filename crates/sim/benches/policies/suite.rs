@@ -25,8 +25,8 @@ const HEADLINE: f64 = 4.7;
 pub(crate) fn print(seeds: u32, filters: &[&str]) {
     println!("## Goodput as a share of the fluid bound\n");
     println!(
-        "{seeds} paired seeds; in brackets the spread over the seeds. `delayed` and `clockwork` have the best of several\n\
-         settings, by scenario; `-` where a policy cannot run the scenario.\n"
+        "{seeds} paired seeds; in brackets the spread over the seeds. `delayed`, `clockwork` and `nexus` have the best\n\
+         of several settings, by scenario; `-` where a policy cannot run the scenario.\n"
     );
     let policies: Vec<&str> = [OURS].into_iter().chain(RULES).chain(SYSTEMS).collect();
     println!("| scenario | bound rps | {} | adaptive over best of the others |", policies.join(" | "));

@@ -140,6 +140,7 @@ fn the_optimum_of_a_hand_worked_instance_is_right() {
 /// 0.893 and 0.894. With so few requests there is little to gain from dispatching early.
 #[test]
 fn no_policy_beats_the_optimum_and_each_keeps_its_share_of_it() {
+    keeps(0.915, &Adaptive);
     keeps(0.915, &Deferred::<TimeoutDrop, SmallestId>::new());
     keeps(0.915, &Deferred::<WindowDrop, EarliestFree>::new());
     keeps(0.905, &Guarded::<TimeoutDrop, SmallestId>::new(1.0));
