@@ -27,6 +27,8 @@ struct Device {
     /// The first one runs; the others wait for it.
     sent: VecDeque<Job>,
     running: Option<Running>,
+    /// What it is sent from now on is lost.
+    failed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +81,9 @@ impl Devices {
         requests: &[RequestId],
         profile: &LatencyProfile,
     ) {
+        if self.devices[start.gpu.0 as usize].failed {
+            return;
+        }
         let size = requests.len() as u32;
         let mut list = self.spare.pop().unwrap_or_default();
         list.extend_from_slice(requests);
@@ -128,6 +133,11 @@ impl Devices {
             self.spare.push(requests);
         }
         ran
+    }
+
+    /// Loses all that a device is sent from now on.
+    pub(crate) fn fail(&mut self, gpu: GpuId) {
+        self.devices[gpu.0 as usize].failed = true;
     }
 
     /// Takes back the list of a batch that has been accounted for.

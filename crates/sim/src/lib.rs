@@ -28,7 +28,7 @@ pub use rivals::{
     NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan, TurnBatch,
 };
 pub use scenario::{
-    Arrival, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,
+    Arrival, Fault, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,
 };
 pub use simulation::{Until, simulate};
 pub use workload::Arrivals;

@@ -21,7 +21,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use downbeat_sched::{ClassId, Delays, LatencyProfile, Span};
+use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, Priority, Span};
 
 use crate::{Cluster, ModelFacts};
 
@@ -51,6 +51,17 @@ pub struct Scenario {
     pub total_rps: f64,
     /// The models; at least one, with different names.
     pub models: Vec<Model>,
+    /// Devices that fail during the run, the first failure first.
+    pub faults: Vec<Fault>,
+}
+
+/// A device that fails, with all it was sent, and does not come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The device; they are numbered class by class.
+    pub gpu: GpuId,
+    /// When, from the beginning of the run.
+    pub at: Span,
 }
 
 /// Interchangeable devices.
@@ -74,6 +85,8 @@ pub struct Model {
     /// l(b) by class, in the order of [`Scenario::classes`]; `None` on a class that does not run the model. At least
     /// one is there.
     pub profiles: Vec<Option<LatencyProfile>>,
+    /// The priority of its requests.
+    pub priority: Priority,
     /// When its requests come.
     pub arrival: Arrival,
 }

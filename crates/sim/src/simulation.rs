@@ -1,5 +1,8 @@
 //! The simulation: arrivals, devices and a policy in virtual time.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,7 +15,7 @@ use crate::devices::{Devices, Executed};
 use crate::in_flight::{InFlight, Traveller};
 use crate::policy::{Cluster, Outbox, Policy};
 use crate::report::RunReport;
-use crate::scenario::Scenario;
+use crate::scenario::{Fault, Scenario};
 use crate::workload::Arrivals;
 
 /// When a run may end before its time.
@@ -55,6 +58,9 @@ struct Simulation {
     in_flight: InFlight,
     devices: Devices,
     timer: Time,
+    /// Devices that have yet to fail, the last failure first.
+    faults: Vec<Fault>,
+    priorities: Vec<Priority>,
     account: Account,
     /// When arrivals end.
     end: Time,
@@ -79,6 +85,8 @@ impl Simulation {
             in_flight: InFlight::default(),
             devices: Devices::new(cluster.gpus.len(), scenario.delays, scenario.jitter, seed),
             timer: Time::NEVER,
+            faults: scenario.faults.iter().rev().copied().collect(),
+            priorities: scenario.models.iter().map(|model| model.priority).collect(),
             account: Account::new(scenario),
             end,
             deadline: end + longest_slo * 4,
@@ -107,8 +115,11 @@ impl Simulation {
         loop {
             let arrival = self.next_arrivals.peek().map_or(Time::NEVER, |&Reverse((at, _))| at);
             let finish = self.devices.next_finish();
+            let fault = self.faults.last().map_or(Time::NEVER, |fault| Time::ZERO + fault.at);
             // At one instant: what finishes first, so that its device can be used; then what waits for the clock.
-            if arrival < finish && arrival < self.timer && arrival < self.end {
+            if fault < arrival.min(finish).min(self.timer).min(self.end) {
+                self.fail(policy, fault);
+            } else if arrival < finish && arrival < self.timer && arrival < self.end {
                 let model = self.arrive(policy);
                 if until == Until::Failure && self.account.fails_early(model) {
                     return;
@@ -144,10 +155,25 @@ impl Simulation {
             id: self.in_flight.enter(traveller),
             model: ModelId(model),
             deadline: now + self.cluster.models[model as usize].slo,
-            priority: Priority::default(),
+            priority: self.priorities[model as usize],
         };
         self.tell(policy, now, Event::Arrived(request));
         model
+    }
+
+    fn fail<P: Policy>(&mut self, policy: &mut P, now: Time) {
+        let Some(Fault { gpu, .. }) = self.faults.pop() else { return };
+        self.stop(now, gpu);
+        self.devices.fail(gpu);
+        self.tell(policy, now, Event::GpuFailed { gpu });
+    }
+
+    /// Stops a device in the middle of a batch; what it did until now counts as work.
+    fn stop(&mut self, now: Time, gpu: GpuId) {
+        if let Some(executed) = self.devices.preempt(now, gpu) {
+            self.account.executed(&executed);
+            self.devices.recycle(executed.requests);
+        }
     }
 
     fn finish_batch<P: Policy>(&mut self, policy: &mut P, now: Time) {
@@ -168,10 +194,7 @@ impl Simulation {
         let mut out = std::mem::take(&mut self.out);
         policy.handle(now, event, &mut out);
         for gpu in out.preempt.drain(..) {
-            if let Some(executed) = self.devices.preempt(now, gpu) {
-                self.account.executed(&executed);
-                self.devices.recycle(executed.requests);
-            }
+            self.stop(now, gpu);
         }
         for action in out.actions.list() {
             match action {

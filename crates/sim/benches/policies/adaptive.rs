@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use downbeat_sim::{Arrival, RunReport, Scenario, Span, Until, fluid_first_shortage_rps, fluid_need_gpus};
+use downbeat_sched::{GpuId, Priority};
+use downbeat_sim::{
+    Arrival, Fault, RunReport, Scenario, Span, Until, fluid_first_shortage_rps, fluid_need_gpus,
+};
 
 use crate::{goodput, load, policy};
 
@@ -18,6 +21,7 @@ const FLOORS: [(&str, f64, f64); 5] = [
 pub(crate) fn print(seeds: u32) {
     floors(seeds);
     overload();
+    priorities();
     proportion();
     change();
 }
@@ -85,6 +89,37 @@ fn overload() {
     println!();
 }
 
+/// A level and the load below it.
+fn priorities() {
+    println!("## adaptive: priorities\n");
+    println!(
+        "Half of the models at level 1 with 0.6 of the goodput, the others at level 2: bad rate of the worst model of level 1\n\
+         in %, by the load of level 2 over the goodput. One seed, 60 s.\n"
+    );
+    println!("| case | 0.01 | 0.5 | 1 | 2 | 5 |");
+    println!("|---|---|---|---|---|---|");
+    for name in ["eight-models-8gpu", "mixed-24-models-8gpu", "h200-10-models-2gpu"] {
+        let mut scenario = load(name);
+        let knee = goodput(&scenario, &[policy("adaptive")], 1).policies["adaptive"].goodput_rps;
+        scenario.duration = Span::from_secs_f64(60.0);
+        let cells = [0.01, 0.5, 1.0, 2.0, 5.0].map(|below| {
+            let mut levels = scenario.with_rate((0.6 + below) * knee);
+            let high: f64 = levels.models.iter().step_by(2).map(|model| model.share).sum();
+            for (index, model) in levels.models.iter_mut().enumerate() {
+                let (part, whole, level) =
+                    if index % 2 == 0 { (0.6, high, 1) } else { (below, 1.0 - high, 2) };
+                model.share *= part / (0.6 + below) / whole;
+                model.priority = Priority(level);
+            }
+            let models = run(&levels, "adaptive").models;
+            let worst = models.iter().step_by(2).map(|model| model.bad_rate).fold(0.0, f64::max);
+            format!("{:.2}", 100.0 * worst)
+        });
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
+}
+
 /// Devices in proportion to load, which autoscaling lives on.
 fn proportion() {
     println!("## adaptive: GPUs in proportion to load\n");
@@ -130,7 +165,8 @@ fn change() {
     println!("## adaptive: change\n");
     println!(
         "Bad rate of the worst model, in %: in each of the first two seconds after the change, and from then on; beside it\n\
-         the steady state at the rate after the change. The rate after it is 0.9 of the goodput. Mean of 10 seeds.\n"
+         the steady state at the rate after the change. The rate after it is 0.9 of the goodput (of the GPUs that are left).\n\
+         Mean of 10 seeds.\n"
     );
     println!("| case | change | 1st second | 2nd second | from then on | steady |");
     println!("|---|---|---|---|---|---|");
@@ -140,7 +176,11 @@ fn change() {
         let steady = measured(&scenario.with_rate(0.9 * knee), 5.0, 15.0);
         let step = stepped(&scenario, 0.9 * knee, scenario.models.len(), 0.25);
         let appears = stepped(&scenario, 0.9 * knee, 1, 0.0);
-        for (change, scenario) in [("all rates times 4", step), ("a model appears", appears)] {
+        let mut fails = scenario.with_rate(0.9 * knee * (1.0 - 1.0 / 8.0));
+        fails.faults = vec![Fault { gpu: GpuId(0), at: Span::from_secs_f64(5.0) }];
+        for (change, scenario) in
+            [("all rates times 4", step), ("a model appears", appears), ("one of 8 GPUs fails", fails)]
+        {
             let cells = [(5.0, 6.0), (6.0, 7.0), (7.0, 15.0)].map(|(from, to)| measured(&scenario, from, to));
             println!(
                 "| {name} | {change} | {:.2} | {:.2} | {:.2} | {steady:.2} |",

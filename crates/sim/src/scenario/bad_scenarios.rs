@@ -102,6 +102,21 @@ fn devices_that_cannot_be_are_refused() {
     let with_classes = |classes: &str| GOOD.replace("gpus = 8\n", "") + classes;
     assert_complaints(&[
         ("gpus = 8", "gpus = 0", "bad.toml:1: gpus must be at least 1 (is 0)"),
+        (
+            "gpus = 8",
+            "gpus = 8\nfault = [{ gpu = 8, at_s = 1 }]",
+            "bad.toml:2: fault.gpu must be at most 7 (is 8)",
+        ),
+        (
+            "gpus = 8",
+            "gpus = 8\nfault = [{ gpu = 0, at_s = -1 }]",
+            "bad.toml:2: fault.at_s must be above 0 (is -1)",
+        ),
+        (
+            "slo_ms = 25",
+            "slo_ms = 25\npriority = 256",
+            "bad.toml:6: model \"a\": priority must be at most 255 (is 256)",
+        ),
         ("gpus = 8", "gpus = -2", "bad.toml:1: gpus must be at least 1 (is -2)"),
         ("gpus = 8", "gpus = 5_000_000", "bad.toml:1: gpus must be at most 1000000 (is 5000000)"),
         ("gpus = 8", "gpus = 9_000_000_000", "bad.toml:1: gpus must be at most 1000000 (is 9000000000)"),

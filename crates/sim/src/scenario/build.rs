@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use downbeat_sched::{Delays, Span};
+use downbeat_sched::{Delays, GpuId, Span};
+use toml::Spanned;
 
 use super::check::{Least, Place};
 use super::error::{ScenarioError, Source};
-use super::file::{JitterFile, ScenarioFile};
+use super::file::{FaultFile, JitterFile, ScenarioFile};
 use super::load::Files;
-use super::{GpuClass, Jitter, Scenario, model, rates};
+use super::{Fault, GpuClass, Jitter, Scenario, model, rates};
 
 /// The most devices a scenario may have: room for the largest cluster, not for a slip of the finger.
 const MOST_GPUS: u32 = 1_000_000;
@@ -43,6 +44,7 @@ pub(super) fn scenario(text: &str, origin: &Path) -> Result<Scenario, ScenarioEr
         response_reserve,
         jitter: jitter(&file, &top)?,
         total_rps,
+        faults: faults(&file, &top, &classes)?,
         classes,
         models,
     })
@@ -95,7 +97,7 @@ fn duration_and_warmup(file: &ScenarioFile, top: &Place<'_>) -> Result<(Span, Sp
     if warmup >= duration {
         // Blames what was written: a default is never at fault.
         let (warmup_s, duration_s) = (warmup.as_secs_f64(), duration.as_secs_f64());
-        let at = file.warmup_s.as_ref().or(file.duration_s.as_ref()).map(toml::Spanned::span);
+        let at = file.warmup_s.as_ref().or(file.duration_s.as_ref()).map(Spanned::span);
         let message = format!("warmup_s must be below duration_s ({warmup_s} is not below {duration_s})");
         return Err(top.source.invalid(at, message));
     }
@@ -124,4 +126,17 @@ fn jitter(file: &ScenarioFile, top: &Place<'_>) -> Result<Jitter, ScenarioError>
         }
         _ => Err(top.unknown("jitter kind", kind, &["none", "lognormal"])),
     }
+}
+
+/// Which devices fail when, the first failure first.
+fn faults(file: &ScenarioFile, top: &Place<'_>, classes: &[GpuClass]) -> Result<Vec<Fault>, ScenarioError> {
+    let last = classes.iter().map(|class| class.count).sum::<u32>() - 1;
+    let fault = |spanned: &Spanned<FaultFile>| {
+        let FaultFile { gpu, at_s } = spanned.get_ref();
+        let gpu = GpuId(top.whole("fault.gpu", gpu, 0, last)?);
+        Ok(Fault { gpu, at: top.time("fault.at_s", at_s, SECOND)? })
+    };
+    let mut faults = file.fault.iter().flatten().map(fault).collect::<Result<Vec<Fault>, ScenarioError>>()?;
+    faults.sort_by_key(|fault| (fault.at, fault.gpu));
+    Ok(faults)
 }

@@ -25,6 +25,7 @@ pub(super) struct ScenarioFile {
     pub(super) total_rps: Option<Spanned<f64>>,
     pub(super) popularity: Option<Spanned<PopularityFile>>,
     pub(super) model: Option<Vec<Spanned<ModelFile>>>,
+    pub(super) fault: Option<Vec<Spanned<FaultFile>>>,
 }
 
 /// `[[gpu_class]]`
@@ -33,6 +34,14 @@ pub(super) struct ScenarioFile {
 pub(super) struct ClassFile {
     pub(super) name: Spanned<String>,
     pub(super) count: Spanned<i64>,
+}
+
+/// `[[fault]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with gpu and at_s")]
+pub(super) struct FaultFile {
+    pub(super) gpu: Spanned<i64>,
+    pub(super) at_s: Spanned<f64>,
 }
 
 /// `arrival = { kind = ..., ... }`
@@ -70,6 +79,7 @@ pub(super) struct ModelFile {
     pub(super) name: Spanned<String>,
     pub(super) slo_ms: Spanned<f64>,
     pub(super) weight: Option<Spanned<f64>>,
+    pub(super) priority: Option<Spanned<i64>>,
     pub(super) rate_rps: Option<Spanned<f64>>,
     pub(super) profile: Option<Spanned<ProfileEntry>>,
     pub(super) profiles: Option<Spanned<BTreeMap<Spanned<String>, Spanned<ProfileEntry>>>>,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use downbeat_profile::{LARGEST_BATCH, LatencyProfile};
-use downbeat_sched::Span;
+use downbeat_sched::{Priority, Span};
 use toml::Spanned;
 
 use super::check::{LONGEST_S, Least, Place};
@@ -57,6 +57,10 @@ impl Reader<'_> {
                     slo: self.slo(&place, &model.slo_ms)?,
                     share: 0.0,
                     profiles: self.profiles(&place, model, spanned.span(), files)?,
+                    priority: match &model.priority {
+                        Some(priority) => Priority(place.whole("priority", priority, 0, 255)? as u8),
+                        None => Priority::default(),
+                    },
                     arrival: match &model.arrival {
                         Some(spanned) => arrival(&place, spanned, files)?,
                         None => default_arrival.clone(),

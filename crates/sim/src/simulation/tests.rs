@@ -1,0 +1,70 @@
+use std::path::Path;
+
+use crate::policies::PolicySpec;
+use crate::report::RunReport;
+use crate::scenario::Scenario;
+use crate::simulation::Until;
+
+fn run(policy: &str, text: &str) -> RunReport {
+    let scenario = Scenario::parse(text, Path::new("test.toml")).unwrap();
+    policy.parse::<PolicySpec>().unwrap().run(&scenario, scenario.seed, Until::End).unwrap()
+}
+
+/// The paper's example: l(b) = b + 5, SLO 12, 3 GPUs, one arrival per 0.75 ms. A batch of 4 takes 9 ms and is gathered in
+/// 3 ms, so that the GPUs start one after the other, 3 ms apart, and nobody is late.
+#[test]
+fn deferred_staggers_three_gpus_in_batches_of_four() {
+    let report = run(
+        "deferred",
+        "gpus = 3
+         arrival = { kind = \"uniform\" }
+         [[model]]
+         name = \"m\"
+         slo_ms = 12
+         rate_rps = 1333.3333333333333
+         profile = { alpha_ms = 1, beta_ms = 5, max_batch = 32 }",
+    );
+    assert_eq!(report.bad_rate_worst, 0.0);
+    let sizes = &report.detail.batch_sizes[0];
+    let fours = sizes[3] as f64 / sizes.iter().sum::<u64>() as f64;
+    assert!(fours > 0.99, "{sizes:?}");
+    assert!(report.gpus.busy_fraction.iter().all(|busy| *busy > 0.97), "{:?}", report.gpus);
+}
+
+#[test]
+fn requests_of_a_device_that_fails_run_elsewhere_and_it_does_nothing_more() {
+    let text = "gpus = 4
+         duration_s = 9
+         total_rps = 600
+         fault = [{ gpu = 0, at_s = 5 }]
+         [[model]]
+         name = \"m\"
+         slo_ms = 40
+         profile = { alpha_ms = 1, beta_ms = 5, max_batch = 32 }";
+    let whole = run("adaptive", &text.replace("at_s = 5", "at_s = 10"));
+    let failed = run("adaptive", text);
+    assert_eq!(whole.bad_rate_worst, 0.0);
+    // What is lost had too little time left to start again.
+    let lost = failed.models[0].expired + failed.models[0].late;
+    assert!(lost <= 32, "{lost} lost");
+    assert_eq!(failed.models[0].in_slo + lost, failed.models[0].offered);
+    let (before, after) = (whole.gpus.busy_fraction[0], failed.gpus.busy_fraction[0]);
+    assert!((after / before - 0.5).abs() < 0.05, "busy {after} instead of {before}");
+}
+
+#[test]
+fn a_priority_is_not_disturbed_by_overload_below_it() {
+    let model = |name: &str, rate: u32, priority: u8| {
+        format!(
+            "[[model]]
+             name = \"{name}\"
+             slo_ms = 40
+             rate_rps = {rate}
+             priority = {priority}
+             profile = {{ alpha_ms = 1, beta_ms = 5, max_batch = 32 }}\n"
+        )
+    };
+    let report = run("adaptive", &format!("gpus = 4\n{}{}", model("high", 500, 1), model("low", 8_000, 2)));
+    assert!(report.models[0].bad_rate < 0.001, "{:?}", report.models[0]);
+    assert!(report.models[1].bad_rate > 0.5, "that was no overload");
+}
