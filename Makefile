@@ -14,12 +14,12 @@ help: ## List the targets
 build: ## Build the binary, target/release/downbeat
 	$(CARGO) build --release --locked
 
-test: setup-test ## Check format and lints, run every test, build the docs
+test: setup-test ## Check format and lints, build the docs, run every test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) nextest run --workspace --locked --no-fail-fast
-	$(CARGO) test --workspace --locked --doc --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
+	$(CARGO) test --workspace --locked --doc --quiet
+	$(CARGO) nextest run --workspace --locked --no-fail-fast
 
 demo: build ## Simulate a cluster under four policies and leave a page to look at
 	@mkdir -p out
@@ -29,7 +29,7 @@ demo: build ## Simulate a cluster under four policies and leave a page to look a
 	@echo "Open out/demo.html in a browser. Then try:"
 	@echo "  ./target/release/downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred"
 
-bench-policies: ## Compare all policies on all scenarios (an hour on two cores; BENCH=quick for minutes)
+bench-policies: ## Compare all policies on all scenarios (half an hour on two cores; BENCH=quick for less)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
 
 format: ## Format the code
