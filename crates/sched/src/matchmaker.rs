@@ -1,5 +1,7 @@
 //! The matchmaker: which model gets which device, and when.
 
+use downbeat_profile::Span;
+
 use crate::candidate::Candidate;
 use crate::heap::KeyedHeap;
 use crate::policy::{GpuOrder, Need, Policy, Pressure};
@@ -201,6 +203,8 @@ impl<P: Policy> Matchmaker<P> {
         let candidate = self.candidate(model, class)?;
         let gpu = self.idle_gpu(class).or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
         self.post(model, &[]);
+        let longest = &mut self.pools[class.0 as usize].pressure.longest;
+        *longest = candidate.latency.max(Span::from_nanos(longest.as_nanos() / 64 * 63));
         let free_at = self.gpus[gpu.0 as usize].map_or(now, |gpu| gpu.free_at);
         Some(Grant { model, gpu, class, free_at, reason: self.reason(&candidate, now) })
     }

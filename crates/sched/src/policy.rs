@@ -52,6 +52,8 @@ pub struct Pressure {
     pub backlog: Span,
     /// The devices that the traffic keeps busy if every model runs the largest batches it can sustain.
     pub need: Need,
+    /// The longest batch that was lately started; older ones count less and less.
+    pub longest: Span,
 }
 
 /// How many devices some traffic needs, on average and how much that varies.

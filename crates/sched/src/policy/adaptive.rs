@@ -12,6 +12,9 @@ const SPARE_MIN: f64 = 0.02;
 /// keep devices busy with small batches at half load already.
 const RELIANCE: f64 = 2.5;
 
+/// With all devices busy for more than this part of the time, a batch cannot rely on finding one when its window opens.
+const ALL_BUSY_MAX: f64 = 0.005;
+
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in while
 /// a device is waited for. Much more, and models overtake each other for a single lost request.
 const LOSS_PULL: u64 = 8;
@@ -21,12 +24,14 @@ const LOSS_PULL: u64 = 8;
 /// A window opens earlier by a part of the time that the spare devices need for what other models have waiting:
 ///
 /// ```text
-///   head start = (backlog - own) / (2.5 * (gpus - need - deviation of need))
+///   head start = (backlog - own) / (2.5 * (gpus - need - deviation of need)) + gap between two batches
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. It will be
 /// found if the devices that the traffic does not keep busy can absorb what waits. A model alone never guards against
-/// itself: its batches leave one after the other, each waits for its own window. Where the traffic needs all devices,
+/// itself in this: its batches leave one after the other, each waits for its own window. The gap between two batches,
+/// the longest batch over the number of devices, is added where all devices are busy at once for more than a moment: with
+/// one device or two, at almost any load. Where the traffic needs all devices,
 /// the rule is eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -38,9 +43,14 @@ impl Policy for Adaptive {
     const LEARNS_MARGIN: bool = true;
 
     fn head_start(&self, pressure: &Pressure, latency: Span) -> Span {
+        let gpus = f64::from(pressure.gpus.max(1));
         let others = pressure.backlog - latency;
-        let spare = pressure.spare_gpus().max(SPARE_MIN * f64::from(pressure.gpus.max(1)));
-        Span::from_nanos((others.as_nanos() as f64 / (RELIANCE * spare)) as u64)
+        let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
+        let absorb = others.as_nanos() as f64 / (RELIANCE * spare);
+        // All devices are busy for about this part of the time; then one is free after the gap between two batches.
+        let all_busy = (pressure.need.mean() / gpus).min(1.0).powf(gpus);
+        let gap = pressure.longest.as_nanos() as f64 / gpus;
+        Span::from_nanos((absorb + gap * (all_busy / ALL_BUSY_MAX).min(1.0)) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -59,7 +69,12 @@ mod tests {
     use crate::{Candidate, ClassId, Priority, Span, Time};
 
     fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
-        Pressure { gpus, backlog: Span::from_millis(backlog_ms), need: Need::new(need, deviation) }
+        Pressure {
+            gpus,
+            backlog: Span::from_millis(backlog_ms),
+            need: Need::new(need, deviation),
+            longest: Span::ZERO,
+        }
     }
 
     fn head_start(pressure: &Pressure) -> Span {
@@ -83,6 +98,15 @@ mod tests {
         for need in [0.0, 4.0, 8.0, 80.0] {
             assert_eq!(head_start(&pressure(8, 10, need, 0.0)), Span::ZERO);
         }
+    }
+
+    /// One of two devices is needed, so both are busy a quarter of the time: too often to rely on finding one. A batch of
+    /// 20 ms on each frees one every 10 ms. On 8 devices of which 1 is needed, all are hardly ever busy.
+    #[test]
+    fn where_all_devices_are_often_busy_a_window_opens_early_by_the_gap_between_two_batches() {
+        let longest = Span::from_millis(20);
+        assert_eq!(head_start(&Pressure { longest, ..pressure(2, 10, 1.0, 0.0) }), Span::from_millis(10));
+        assert!(head_start(&Pressure { longest, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
     }
 
     #[test]

@@ -178,9 +178,14 @@ fn change() {
         let appears = stepped(&scenario, 0.9 * knee, 1, 0.0);
         let mut fails = scenario.with_rate(0.9 * knee * (1.0 - 1.0 / 8.0));
         fails.faults = vec![Fault { gpu: GpuId(0), at: Span::from_secs_f64(5.0) }];
-        for (change, scenario) in
-            [("all rates times 4", step), ("a model appears", appears), ("one of 8 GPUs fails", fails)]
-        {
+        let mut without = fails.clone();
+        without.faults[0].at = Span::from_nanos(1);
+        let steady_without = measured(&without, 5.0, 15.0);
+        for (change, scenario, steady) in [
+            ("all rates times 4", step, steady),
+            ("a model appears", appears, steady),
+            ("one of 8 GPUs fails", fails, steady_without),
+        ] {
             let cells = [(5.0, 6.0), (6.0, 7.0), (7.0, 15.0)].map(|(from, to)| measured(&scenario, from, to));
             println!(
                 "| {name} | {change} | {:.2} | {:.2} | {:.2} | {steady:.2} |",
