@@ -1,6 +1,6 @@
 //! `make bench-policies`: every policy on every scenario, beside the figures that others reached.
 //!
-//! Parts can be asked for by name (`reference`, `symphony`, `adaptive`, `suite`, `speed`); `quick` uses one seed instead of five.
+//! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `speed`); `quick` uses one seed instead of five.
 //! A word that is neither limits the suite to the scenarios whose name contains it.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use downbeat_sim::{GoodputReport, GoodputSearch, PolicySpec, Scenario};
 
-const PARTS: [&str; 5] = ["reference", "symphony", "adaptive", "suite", "speed"];
+const PARTS: [&str; 5] = ["reference", "authors", "adaptive", "suite", "speed"];
 
 fn main() {
     // Cargo passes `--bench` on.
@@ -29,7 +29,7 @@ fn main() {
     if asked("reference") && filters.is_empty() {
         reference::print(seeds);
     }
-    if asked("symphony") && filters.is_empty() {
+    if asked("authors") && filters.is_empty() {
         symphony::print(seeds);
     }
     if asked("adaptive") && filters.is_empty() {
