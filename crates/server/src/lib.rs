@@ -1,0 +1,3 @@
+//! The inference server: frontends, the scheduler's runtime, links to workers, metrics.
+
+pub mod service;

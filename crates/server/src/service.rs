@@ -1,0 +1,76 @@
+//! What the frontends ask of the server behind them.
+//!
+//! The HTTP and the gRPC frontend translate; they hold no state and decide nothing. All that they need is this trait,
+//! so that they can be tested with a service that answers as a test wants.
+
+use std::future::Future;
+use std::time::Duration;
+
+use downbeat_oip::{Failure, InferRequest, InferResponse, TensorSpec};
+
+/// The server behind the frontends.
+pub trait Service: Send + Sync + 'static {
+    /// Runs a request. `timeout` is what the transport allows (`grpc-timeout`), counted from now. Dropping the future
+    /// cancels the request.
+    fn infer(
+        &self,
+        request: InferRequest,
+        timeout: Option<Duration>,
+    ) -> impl Future<Output = Result<InferResponse, Failure>> + Send;
+
+    /// Whether new requests are welcome: every model is loaded and the server does not drain.
+    fn is_ready(&self) -> bool;
+
+    /// Whether a model is ready; `version` is empty for any.
+    fn is_model_ready(&self, model: &str, version: &str) -> Result<bool, Failure>;
+
+    /// What a model takes and gives.
+    fn metadata(&self, model: &str, version: &str) -> Result<ModelMetadata, Failure>;
+
+    /// A model's configuration.
+    fn config(&self, model: &str, version: &str) -> Result<downbeat_oip::proto::ModelConfig, Failure>;
+
+    /// What was counted of a model, or of all where `model` is empty.
+    fn statistics(
+        &self,
+        model: &str,
+        version: &str,
+    ) -> Result<Vec<downbeat_oip::proto::ModelStatistics>, Failure>;
+
+    /// All models of the repository with their states.
+    fn index(&self, ready_only: bool) -> Vec<IndexEntry>;
+
+    /// Loads a model, or loads it anew. `config` replaces its configuration file (JSON).
+    fn load(&self, model: &str, config: Option<String>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Unloads a model; what it was asked before is answered first.
+    fn unload(&self, model: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// What a model takes and gives.
+#[derive(Clone, Debug)]
+pub struct ModelMetadata {
+    /// Its name.
+    pub name: String,
+    /// The versions that are ready.
+    pub versions: Vec<String>,
+    /// The platform it runs on: `onnxruntime_onnx`.
+    pub platform: String,
+    /// Its inputs.
+    pub inputs: Vec<TensorSpec>,
+    /// Its outputs.
+    pub outputs: Vec<TensorSpec>,
+}
+
+/// A model of the repository.
+#[derive(Clone, Debug)]
+pub struct IndexEntry {
+    /// Its name.
+    pub name: String,
+    /// The version; empty where none was ever loaded.
+    pub version: String,
+    /// `READY`, `LOADING`, `UNLOADING` or `UNAVAILABLE`; empty where it was never loaded.
+    pub state: String,
+    /// Why it is in that state.
+    pub reason: String,
+}
