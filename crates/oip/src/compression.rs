@@ -36,7 +36,7 @@ impl Encoding {
             "gzip" | "x-gzip" => Ok(Some(Encoding::Gzip)),
             "deflate" => Ok(Some(Encoding::Deflate)),
             other => Err(Failure::new(
-                Reason::Invalid,
+                Reason::Unimplemented,
                 format!("Content-Encoding '{other}' is not supported: use gzip, deflate or none"),
             )),
         }

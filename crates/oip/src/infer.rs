@@ -127,12 +127,16 @@ impl InferRequest {
         Ok(self.count("priority")?.unwrap_or(0))
     }
 
-    /// Whether what can be checked without knowing the model is right: the parameters that the server reads, and that
-    /// no input or output is named twice. The codecs have done this with every request that they return.
+    /// Whether what can be checked without knowing the model is right: the version is a number, parameters that the
+    /// server reads are of their kind, and no input or output is named twice. The codecs have done this with every request that they return.
     ///
     /// Parameters that mean nothing here are ignored, as Triton does: its own (`triton_*`), and those of sequences
     /// (`sequence_id` and so on), which only concern models that keep state. Downbeat serves no such model.
     pub fn check(&self) -> Result<(), Failure> {
+        if !self.version.is_empty() && self.version.parse::<u64>().is_err() {
+            let message = format!("the version of a model is a number, not '{}'", self.version);
+            return Err(Failure::new(Reason::Invalid, message));
+        }
         self.timeout()?;
         self.priority()?;
         unique("input", self.inputs.iter().map(|input| input.name.as_str()))?;

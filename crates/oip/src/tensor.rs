@@ -92,6 +92,16 @@ pub enum TensorError {
         /// The index of the element that is cut off.
         element: u64,
     },
+    /// An element of a BOOL tensor is no truth value.
+    #[error("tensor '{tensor}' of type BOOL has a byte {byte} at {element}: 0 and 1 are all there is")]
+    NotBool {
+        /// The tensor's name.
+        tensor: String,
+        /// The index of the element.
+        element: usize,
+        /// What is there.
+        byte: u8,
+    },
     /// Rows were asked for that the tensor does not have.
     #[error("tensor '{tensor}' of shape {shape:?} does not have {rows} rows")]
     NoSuchRows {
@@ -142,7 +152,7 @@ impl Tensor {
         let Some(size) = self.datatype.size() else { return self.check_elements(expected) };
         let expected = expected.checked_mul(size as u64).ok_or_else(|| self.overflow())?;
         if expected == self.data.len() as u64 {
-            return Ok(());
+            return self.check_bools();
         }
         Err(TensorError::WrongLength {
             tensor: self.name.clone(),
@@ -156,6 +166,20 @@ impl Tensor {
     /// The elements of a BYTES tensor.
     pub fn elements(&self) -> Elements<'_> {
         Elements::new(&self.data)
+    }
+
+    /// Engines take the bytes for truth values as they are, and for most languages another byte is none.
+    fn check_bools(&self) -> Result<(), TensorError> {
+        if self.datatype == DataType::Bool
+            && let Some(element) = self.data.iter().position(|&byte| byte > 1)
+        {
+            return Err(TensorError::NotBool {
+                tensor: self.name.clone(),
+                element,
+                byte: self.data[element],
+            });
+        }
+        Ok(())
     }
 
     fn check_elements(&self, expected: u64) -> Result<(), TensorError> {

@@ -41,3 +41,12 @@ fn an_output_asked_for_twice_is_refused() {
     let request = InferRequest { outputs: vec![output.clone(), output], ..InferRequest::default() };
     assert_eq!(request.check().unwrap_err().message, "output 'y' is there twice");
 }
+
+#[test]
+fn a_version_is_a_number() {
+    let version = |version: &str| InferRequest { version: version.into(), ..InferRequest::default() }.check();
+    assert_eq!(version(""), Ok(()));
+    assert_eq!(version("12"), Ok(()));
+    assert_eq!(version("newest").unwrap_err().reason, Reason::Invalid);
+    assert_eq!(version("-1").unwrap_err().reason, Reason::Invalid);
+}

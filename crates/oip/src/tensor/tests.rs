@@ -33,6 +33,16 @@ fn negative_dimensions_are_refused() {
 }
 
 #[test]
+fn a_truth_value_is_0_or_1() {
+    let bools = |bytes: &'static [u8]| {
+        Tensor::new("x", DataType::Bool, vec![bytes.len() as u64], Bytes::from_static(bytes))
+    };
+    assert!(bools(&[0, 1]).is_ok());
+    let error = bools(&[1, 0, 2]).unwrap_err().to_string();
+    assert_eq!(error, "tensor 'x' of type BOOL has a byte 2 at 2: 0 and 1 are all there is");
+}
+
+#[test]
 fn bytes_are_counted_by_element() {
     let strings = ["a", "", "ccc"];
     let tensor = Tensor::from_elements("s", vec![3], strings).unwrap();

@@ -3,6 +3,7 @@
 mod calls;
 mod health;
 mod limits;
+mod patience;
 mod status;
 mod stream;
 
@@ -27,6 +28,8 @@ use crate::service::Service;
 pub struct GrpcSettings {
     /// The largest message of a client, as sent and when unpacked.
     pub message_bytes_max: usize,
+    /// How long a client may take to send the message of a call; streams may take their time.
+    pub message_timeout: Duration,
     /// How long a new connection may take to say that it speaks HTTP/2.
     pub idle_timeout: Duration,
     /// How many connections there may be at once.
@@ -37,6 +40,7 @@ impl Default for GrpcSettings {
     fn default() -> GrpcSettings {
         GrpcSettings {
             message_bytes_max: 64 << 20,
+            message_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             connections_max: 4096,
         }
@@ -72,5 +76,6 @@ fn router<S: Service>(service: Arc<S>, settings: &GrpcSettings) -> Router {
             Status::unimplemented("the server has no such method").into_http::<axum::body::Body>()
         })
         .layer(from_fn_with_state(limits, limits::explain_too_big))
+        .layer(from_fn_with_state(settings.message_timeout, patience::limit))
         .layer(from_fn(limits::answer_in_kind))
 }

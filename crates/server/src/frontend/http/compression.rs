@@ -11,15 +11,13 @@ use downbeat_oip::{Encoding, Failure, Reason};
 use super::reply;
 use crate::frontend::offload::offload;
 
-/// Below this, packing costs more than it saves: the answer fits one network packet anyway.
-const WORTHWHILE_BYTES: u64 = 1 << 10;
-
-/// Packs the answer if the client accepts that and it is worth it.
+/// Packs the answer if the client accepts that. Errors are left as they are: Triton's clients, which unpack results,
+/// read the sentence of an error without looking whether it is packed.
 pub(super) async fn compress(request: Request, next: Next) -> Response {
     let accepted = accepted(request.headers());
     let response = next.run(request).await;
     match accepted {
-        Some(encoding) if response.body().size_hint().lower() >= WORTHWHILE_BYTES => {
+        Some(encoding) if response.status().is_success() && !response.body().is_end_stream() => {
             pack(response, encoding).await.unwrap_or_else(|failure| reply::failure(&failure))
         }
         _ => response,

@@ -28,6 +28,7 @@ pub(super) async fn infer<S: Service>(
         }
     };
     let result = match app.service.infer(request, None).await {
+        // An answer that cannot be written is refused, but not counted as rejected: the service has counted it.
         Ok(response) => write(response, forms).await,
         Err(failure) => Err(failure),
     };

@@ -13,8 +13,13 @@ use downbeat_oip::proto::{
     ModelStatisticsRequest, RepositoryIndexRequest, RepositoryModelLoadRequest, RepositoryModelUnloadRequest,
     ServerLiveRequest, ServerMetadataRequest, ServerReadyRequest, Unsupported,
 };
+use futures_util::StreamExt;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
 use tonic::codec::CompressionEncoding;
-use tonic::{Code, Request};
+use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -211,4 +216,28 @@ async fn shutting_down_answers_the_calls_that_were_begun() {
     server.service.gate.add_permits(1);
     soon(call).await.unwrap().unwrap();
     server.ended().await;
+}
+
+/// A unary call of which the message never ends, over bare HTTP/2.
+#[tokio::test]
+async fn a_message_that_does_not_end_is_given_up() {
+    let settings = GrpcSettings { message_timeout: Duration::from_millis(100), ..GrpcSettings::default() };
+    let (server, mut client) = Running::grpc_with(settings).await;
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut bare, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let start =
+        futures_util::stream::once(async { Ok::<_, Status>(Frame::data(Bytes::from_static(&[0, 0]))) });
+    let endless = start.chain(futures_util::stream::pending());
+    let url = format!("http://{}/inference.GRPCInferenceService/ModelInfer", server.address);
+    let call = hyper::Request::post(url)
+        .header("content-type", "application/grpc")
+        .body(StreamBody::new(Box::pin(endless)))
+        .unwrap();
+    let response = soon(bare.send_request(call)).await.unwrap();
+    let status = Status::from_header_map(response.headers()).unwrap();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("took longer than"), "{status}");
+    client.model_infer(request("echo", "", vec![])).await.unwrap();
 }

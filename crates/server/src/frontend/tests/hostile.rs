@@ -110,10 +110,12 @@ async fn bombs_are_refused_when_they_unfold() {
 #[tokio::test]
 async fn bodies_that_do_not_unpack_are_refused() {
     let server = Running::http().await;
-    for (encoding, part) in [("gzip", "not valid gzip"), ("deflate", "not valid deflate"), ("br", "'br'")] {
+    for (encoding, status, part) in
+        [("gzip", 400, "not valid gzip"), ("deflate", 400, "not valid deflate"), ("br", 501, "'br'")]
+    {
         let header = format!("content-encoding: {encoding}");
         let answer = post(server.address, PATH, &[&header], b"\xffnonsense").await;
-        assert_eq!(answer.status, 400);
+        assert_eq!(answer.status, status);
         assert!(answer.error().contains(part), "{}", answer.error());
     }
 }
