@@ -1,5 +1,8 @@
 //! Failures and timeouts, as gRPC has them.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use downbeat_oip::Failure;

@@ -17,6 +17,7 @@ use futures_util::StreamExt;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::codec::CompressionEncoding;
 use tonic::{Code, Request, Status};
@@ -239,5 +240,17 @@ async fn a_message_that_does_not_end_is_given_up() {
     let status = Status::from_header_map(response.headers()).unwrap();
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("took longer than"), "{status}");
+    client.model_infer(request("echo", "", vec![])).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_does_not_speak_http2_is_cut_off() {
+    let (server, mut client) = Running::grpc().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    // A reset is an end, too.
+    let _ = soon(stream.read_to_end(&mut answer)).await;
+    assert!(answer.is_empty());
     client.model_infer(request("echo", "", vec![])).await.unwrap();
 }
