@@ -1,4 +1,4 @@
-//! Small ONNX models for tests, made without Python: [`Graph`] writes a model file, [`catalogue`] is a set of models
+//! Small ONNX models for tests, made without Python: [`Graph`] writes a model file, [`catalogue()`] is a set of models
 //! that between them have every data type, several inputs and outputs, dynamic axes, strings, no batch dimension, and
 //! inputs that make them fail.
 //!
