@@ -8,16 +8,24 @@ mod clock;
 pub mod emulated;
 pub mod measure;
 pub mod onnx;
+mod reshaped;
 pub mod synthetic;
 
 use downbeat_oip::{Tensor, TensorSpec};
 
 pub use clock::{Clock, WallClock};
+pub use reshaped::Reshaped;
 
 /// A model, loaded on one device.
 pub trait Model: Send {
     /// Runs a batch: `inputs` hold the rows of all its requests, in order. Returns the outputs of all rows.
     fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError>;
+}
+
+impl Model for Box<dyn Model> {
+    fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError> {
+        (**self).run(inputs, rows)
+    }
 }
 
 /// What a model takes and gives.

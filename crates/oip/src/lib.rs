@@ -7,9 +7,11 @@ mod datatype;
 mod failure;
 mod infer;
 pub mod proto;
+mod reshape;
 mod tensor;
 
 pub use datatype::DataType;
 pub use failure::{Failure, Reason};
 pub use infer::{InferRequest, InferResponse, Parameter, RequestedOutput};
+pub use reshape::Reshape;
 pub use tensor::{Tensor, TensorSpec};

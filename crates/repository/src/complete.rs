@@ -31,7 +31,7 @@ pub(crate) fn complete(config: &mut ModelConfig, header: &Header) -> Result<(), 
         if *slot.data_type == 0 {
             *slot.data_type = data_type(declared.datatype).into();
         }
-        if slot.dims.is_empty() {
+        if slot.dims.is_empty() && slot.reshape.is_none() {
             let shape = declared.shape.as_ref().ok_or_else(|| {
                 let role = slot.role.name();
                 format!("the file does not say the shape of the {role} {:?}; give its dims", slot.name)
@@ -47,16 +47,15 @@ pub(crate) fn complete(config: &mut ModelConfig, header: &Header) -> Result<(), 
 
 /// Whether a model can run batches though its configuration does not say so: the first dimension of every tensor is
 /// open, and the configuration does not count it among its dims.
-fn may_batch(config: &ModelConfig, header: &Header) -> bool {
+fn may_batch(config: &mut ModelConfig, header: &Header) -> bool {
     let open = |declared: &Declared| declared.shape.as_ref().is_some_and(|shape| shape.first() == Some(&-1));
-    let counted = |role: Role, name: &str, dims: &[i64]| {
-        let declared = find(header, role, name).and_then(|declared| declared.shape.as_ref());
-        !dims.is_empty() && declared.is_some_and(|shape| shape.len() == dims.len())
+    let counted = |slot: Slot<'_>| {
+        let declared = find(header, slot.role, slot.name).and_then(|declared| declared.shape.as_ref());
+        !slot.dims.is_empty() && declared.is_some_and(|shape| shape.len() == slot.model_dims().len())
     };
     !header.inputs.is_empty()
         && header.inputs.iter().chain(&header.outputs).all(open)
-        && !config.input.iter().any(|input| counted(Role::Input, &input.name, &input.dims))
-        && !config.output.iter().any(|output| counted(Role::Output, &output.name, &output.dims))
+        && !slots(config).any(counted)
 }
 
 /// Whether a configuration describes this file. `file` is how messages call it.
@@ -98,7 +97,7 @@ fn check_shape(slot: &Slot<'_>, shape: &[i64], batching: bool, file: &str) -> Re
              or export the model with an open first dimension"
         ));
     }
-    let given = full_shape(slot.dims, batching);
+    let given = full_shape(slot.model_dims(), batching);
     let fits = given.len() == shape.len()
         && given.iter().zip(shape).all(|(&given, &fixed)| given == fixed || given == -1 || fixed == -1);
     if fits {
@@ -106,7 +105,8 @@ fn check_shape(slot: &Slot<'_>, shape: &[i64], batching: bool, file: &str) -> Re
     }
     let right = &shape[usize::from(batching)..];
     let hint = if batching { ", without the batch dimension" } else { "" };
-    Err(format!("the {role} {name:?} has the shape {shape:?} in {file}; change its dims to {right:?}{hint}"))
+    let what = if slot.reshape.is_some() { "the shape of its reshape" } else { "its dims" };
+    Err(format!("the {role} {name:?} has the shape {shape:?} in {file}; change {what} to {right:?}{hint}"))
 }
 
 pub(crate) fn find<'a>(header: &'a Header, role: Role, name: &str) -> Option<&'a Declared> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use downbeat_oip::TensorSpec;
 use downbeat_oip::proto::ModelConfig;
+use downbeat_oip::{Reshape, TensorSpec};
 
 /// What runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub struct ModelDefinition {
     pub inputs: Vec<TensorSpec>,
     /// Its outputs, likewise.
     pub outputs: Vec<TensorSpec>,
+    /// How inputs change their shape between the client and the model, where they do.
+    pub input_reshapes: Vec<Reshape>,
+    /// How outputs change their shape between the model and the client, where they do.
+    pub output_reshapes: Vec<Reshape>,
     /// The largest batch; 0 where the model has no batch dimension.
     pub max_batch: u32,
     /// The latency objective of its requests, where it has its own.

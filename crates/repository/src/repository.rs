@@ -11,7 +11,7 @@ use downbeat_oip::proto::ModelConfig;
 use crate::complete::{check, complete, find};
 use crate::header::Header;
 use crate::settings::{Settings, refuse_unsupported};
-use crate::tensors::{Role, datatype, slots, spec};
+use crate::tensors::{Role, Slot, slots};
 use crate::{Backend, ModelDefinition, ModelError, Version, parse_config, versions};
 
 /// The largest batch that a configuration may ask for.
@@ -118,13 +118,19 @@ impl Reading<'_> {
         };
         let batching = config.max_batch_size > 0;
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        let (mut input_reshapes, mut output_reshapes) = (Vec::new(), Vec::new());
         for slot in slots(&mut config) {
             let declared = header.as_ref().and_then(|header| find(header, slot.role, slot.name));
-            let datatype = datatype(*slot.data_type).ok_or_else(|| wrong(untyped(slot.role, slot.name)))?;
-            let spec = spec(slot.name, datatype, slot.dims, batching, declared);
+            let spec = slot.spec(batching, declared).ok_or_else(|| wrong(untyped(&slot)))?;
             match slot.role {
-                Role::Input => inputs.push(spec),
-                Role::Output => outputs.push(spec),
+                Role::Input => {
+                    inputs.push(spec);
+                    input_reshapes.extend(slot.reshape(batching));
+                }
+                Role::Output => {
+                    outputs.push(spec);
+                    output_reshapes.extend(slot.reshape(batching));
+                }
             }
         }
         Ok(ModelDefinition {
@@ -136,6 +142,8 @@ impl Reading<'_> {
             versions,
             inputs,
             outputs,
+            input_reshapes,
+            output_reshapes,
             slo: settings.slo,
             queue_limit: settings.queue_limit,
             priorities: settings.priorities,
@@ -262,6 +270,15 @@ impl Reading<'_> {
                     slot.name
                 ));
             }
+            // With a batch or without, both shapes grow alike.
+            if slot.reshape(false).is_some_and(|reshape| !reshape.is_sound()) {
+                return wrong(format!(
+                    "the {role} {:?} has dims {:?} and a reshape to {:?}, which has another number of elements",
+                    slot.name,
+                    slot.dims,
+                    slot.model_dims()
+                ));
+            }
             seen.push((slot.role, slot.name));
         }
         Ok(())
@@ -286,8 +303,8 @@ impl Reading<'_> {
     }
 }
 
-fn untyped(role: Role, name: &str) -> String {
-    format!("the {} {name:?} has no data_type; give it one, such as TYPE_FP32", role.name())
+fn untyped(slot: &Slot<'_>) -> String {
+    format!("the {} {:?} has no data_type; give it one, such as TYPE_FP32", slot.role.name(), slot.name)
 }
 
 #[cfg(test)]

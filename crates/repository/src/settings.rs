@@ -142,8 +142,6 @@ impl Settings {
 
 /// Refuses what would make the model another one if it were left out.
 pub(crate) fn refuse_unsupported(config: &ModelConfig) -> Result<(), String> {
-    let reshaped = config.input.iter().any(|input| input.reshape.is_some())
-        || config.output.iter().any(|output| output.reshape.is_some());
     let operations = config.model_operations.as_ref();
     let agents = config.model_repository_agents.as_ref();
     let refusals = [
@@ -172,7 +170,6 @@ pub(crate) fn refuse_unsupported(config: &ModelConfig) -> Result<(), String> {
             agents.is_some_and(|agents| !agents.agents.is_empty()),
             "model_repository_agents is not supported: do what the agents do before the model is put here, and remove it",
         ),
-        (reshaped, "reshape is not supported: let dims say the shape that the model file has, and send that"),
     ];
     match refusals.into_iter().find(|refusal| refusal.0) {
         Some((_, problem)) => Err(problem.to_owned()),

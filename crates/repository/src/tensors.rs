@@ -1,7 +1,7 @@
 //! Inputs and outputs in a configuration, seen alike.
 
 use downbeat_oip::proto::{self, ModelConfig};
-use downbeat_oip::{DataType, TensorSpec};
+use downbeat_oip::{DataType, Reshape, TensorSpec};
 
 use crate::header::{Declared, Header};
 
@@ -18,6 +18,8 @@ pub(crate) struct Slot<'a> {
     pub(crate) name: &'a str,
     pub(crate) data_type: &'a mut i32,
     pub(crate) dims: &'a mut Vec<i64>,
+    /// The shape that the model has where clients see another one, `dims`.
+    pub(crate) reshape: Option<&'a [i64]>,
 }
 
 impl Role {
@@ -44,33 +46,47 @@ pub(crate) fn slots(config: &mut ModelConfig) -> impl Iterator<Item = Slot<'_>> 
         name: &input.name,
         data_type: &mut input.data_type,
         dims: &mut input.dims,
+        reshape: input.reshape.as_ref().map(|reshape| reshape.shape.as_slice()),
     });
     let outputs = config.output.iter_mut().map(|output| Slot {
         role: Role::Output,
         name: &output.name,
         data_type: &mut output.data_type,
         dims: &mut output.dims,
+        reshape: output.reshape.as_ref().map(|reshape| reshape.shape.as_slice()),
     });
     inputs.chain(outputs)
 }
 
-/// The specification of a tensor that a configuration gives these dimensions, without the batch. Where the configuration
-/// leaves open what the model file fixes, the file holds: a request of another size could only fail.
-pub(crate) fn spec(
-    name: &str,
-    datatype: DataType,
-    dims: &[i64],
-    batching: bool,
-    declared: Option<&Declared>,
-) -> TensorSpec {
-    let mut shape = full_shape(dims, batching);
-    let fixed = declared.and_then(|declared| declared.shape.as_ref());
-    for (size, &fixed) in shape.iter_mut().zip(fixed.into_iter().flatten()) {
-        if *size == -1 {
-            *size = fixed;
-        }
+impl Slot<'_> {
+    /// The shape that the model has, without the batch; empty where the configuration does not say.
+    pub(crate) fn model_dims(&self) -> &[i64] {
+        self.reshape.unwrap_or(self.dims)
     }
-    TensorSpec { name: name.to_owned(), datatype, shape }
+
+    /// What clients see of the tensor. Where the configuration leaves open what the model file fixes, the file holds: a
+    /// request of another size could only fail.
+    pub(crate) fn spec(&self, batching: bool, declared: Option<&Declared>) -> Option<TensorSpec> {
+        let mut shape = full_shape(self.dims, batching);
+        let declared =
+            declared.filter(|_| self.reshape.is_none()).and_then(|declared| declared.shape.as_ref());
+        for (size, &fixed) in shape.iter_mut().zip(declared.into_iter().flatten()) {
+            if *size == -1 {
+                *size = fixed;
+            }
+        }
+        Some(TensorSpec { name: self.name.to_owned(), datatype: datatype(*self.data_type)?, shape })
+    }
+
+    /// How the tensor changes its shape on its way into the model, or out of it.
+    pub(crate) fn reshape(&self, batching: bool) -> Option<Reshape> {
+        let (client, model) = (full_shape(self.dims, batching), full_shape(self.reshape?, batching));
+        let (from, to) = match self.role {
+            Role::Input => (client, model),
+            Role::Output => (model, client),
+        };
+        Some(Reshape { name: self.name.to_owned(), from, to })
+    }
 }
 
 /// The dimensions of a configuration, with the batch in front where there is one.

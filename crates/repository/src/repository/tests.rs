@@ -123,6 +123,30 @@ fn a_row_may_be_a_single_number() {
 }
 
 #[test]
+fn clients_see_the_dims_and_the_model_the_reshape() {
+    let graph = Graph::new().input("image", DataType::Fp32, &[1, 3, 2, 2]).output(
+        "scores",
+        DataType::Fp32,
+        &[1, 12, 1, 1],
+    );
+    let scene = Scene::new().version(1, graph).config(
+        r#"input [ { name: "image" dims: [ 3, 2, 2 ] reshape { shape: [ 1, 3, 2, 2 ] } } ]
+           output [ { name: "scores" dims: [ 12 ] reshape { shape: [ 1, 12, 1, 1 ] } } ]"#,
+    );
+    let definition = scene.read().unwrap();
+    assert_eq!(shapes(&definition), [("image", &[3, 2, 2][..]), ("scores", &[12])]);
+    assert_eq!(definition.input_reshapes[0].apply(&[3, 2, 2]), Some(vec![1, 3, 2, 2]));
+    assert_eq!(definition.output_reshapes[0].apply(&[1, 12, 1, 1]), Some(vec![12]));
+
+    let rank_1 = Scene::new()
+        .version(1, identity(DataType::Int64, &[-1]))
+        .config(r#"max_batch_size: 4 input { name: "INPUT0" dims: [ 1 ] reshape { shape: [] } }"#);
+    let definition = rank_1.read().unwrap();
+    assert_eq!(shapes(&definition), [("INPUT0", &[-1, 1][..]), ("OUTPUT0", &[-1])]);
+    assert_eq!(definition.input_reshapes[0].apply(&[3, 1]), Some(vec![3]));
+}
+
+#[test]
 fn outputs_that_the_configuration_leaves_out_are_left_out() {
     let graph = rows(4).output("hidden", DataType::Fp32, &[-1, 4]).node("Identity", &["INPUT0"], &["hidden"]);
     let scene = Scene::new().version(1, graph).config(r#"output { name: "OUTPUT0" }"#);
@@ -203,6 +227,15 @@ fn what_the_configuration_says_otherwise_than_the_file_is_refused_with_what_to_c
         (
             r#"input [ { name: "INPUT0" }, { name: "INPUT0" } ]"#,
             "m/config.pbtxt: the input \"INPUT0\" is there twice; remove one",
+        ),
+        (
+            r#"input { name: "INPUT0" dims: [ 5 ] reshape { shape: [ 4 ] } }"#,
+            "m/config.pbtxt: the input \"INPUT0\" has dims [5] and a reshape to [4], which has another number of elements",
+        ),
+        (
+            r#"max_batch_size: 4 input { name: "INPUT0" dims: [ 4 ] reshape { shape: [ 2, 2 ] } }"#,
+            "m/config.pbtxt: the input \"INPUT0\" has the shape [-1, 4] in 1/model.onnx; change the shape of its reshape to \
+             [4], without the batch dimension",
         ),
         ("max_batch_size: -1", "m/config.pbtxt: max_batch_size is -1; it must be between 0 and 65536"),
         (

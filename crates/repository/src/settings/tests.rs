@@ -103,7 +103,6 @@ fn what_would_make_another_model_of_it_is_refused_by_name() {
         ("batch_input { kind: BATCH_ELEMENT_COUNT }", "batch_input"),
         ("model_operations { op_library_filename: \"x.so\" }", "model_operations"),
         ("model_repository_agents { agents { name: \"checksum\" } }", "model_repository_agents"),
-        ("input { name: \"x\" dims: [ 1 ] reshape { shape: [] } }", "reshape"),
     ];
     for (text, name) in unsupported {
         let problem = refuse_unsupported(&config(text)).unwrap_err();
