@@ -68,6 +68,14 @@ pub struct Progress {
     pub current: Measured,
 }
 
+/// The sizes to measure for a model of this largest batch: the powers of 2 up to it, and it. A model without a batch
+/// dimension, whose largest is 0, has the size 1.
+pub fn sizes_up_to(max_batch: u32) -> Vec<u32> {
+    let max_batch = max_batch.max(1);
+    let powers = std::iter::successors(Some(1u32), |size| size.checked_mul(2));
+    powers.take_while(|&size| size < max_batch).chain([max_batch]).collect()
+}
+
 /// Measures the sizes in the order given. `make_inputs` makes a batch of so many rows; `progress` is told after every
 /// run that counts.
 pub fn measure(

@@ -104,3 +104,12 @@ fn progress_is_told_after_every_run_that_counts() {
 fn a_model_that_fails_ends_the_measurement_with_its_error() {
     assert_eq!(run(&[], &[1], &settings()), Err(EngineError("broken".to_owned())));
 }
+
+#[test]
+fn the_sizes_double_up_to_the_largest_which_is_always_there() {
+    assert_eq!(sizes_up_to(0), [1]);
+    assert_eq!(sizes_up_to(1), [1]);
+    assert_eq!(sizes_up_to(8), [1, 2, 4, 8]);
+    assert_eq!(sizes_up_to(11), [1, 2, 4, 8, 11]);
+    assert_eq!(sizes_up_to(u32::MAX).last(), Some(&u32::MAX));
+}
