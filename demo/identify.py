@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FACTS = ROOT / ".tools" / "magika"
 VENV_PYTHON = ROOT / ".tools" / "venv" / "bin" / "python3"
 
-# As many rows as demo/models/magika/config.pbtxt allows in one request.
-ROWS_PER_REQUEST = 64
+# A request is run whole and within the objective of demo/models/magika/config.pbtxt: on a slow machine too, few rows are.
+ROWS_PER_REQUEST = 4
 
 try:
     import numpy
@@ -48,8 +48,10 @@ def main():
                 rows = asked[start:start + ROWS_PER_REQUEST]
                 for index, scores in zip(rows, ask(client, [answers[index] for index in rows])):
                     answers[index] = identifier.with_scores(scores)
-    except (InferenceServerException, OSError) as error:
-        sys.exit(f"{arguments.url} does not answer: {error}\nStart a server with `make demo`.")
+    except OSError as error:
+        sys.exit(f"{arguments.url} does not answer ({error}); start a server with `make demo`")
+    except InferenceServerException as error:
+        sys.exit(f"{arguments.url} refuses: {error}")
 
     width = max(len(str(file)) for file in arguments.files)
     for file, (label, score) in zip(arguments.files, answers):
