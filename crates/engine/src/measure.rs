@@ -18,6 +18,9 @@ pub struct MeasureSettings {
     pub repeats_max: u32,
     /// Time after which a size is done, stable or not, the warm-up not counted; at least one run counts.
     pub time_max: Span,
+    /// After a size that takes longer than this, the measurement ends: with the model's objective here, no time goes into
+    /// batches that could never run.
+    pub latency_max: Option<Span>,
 }
 
 impl MeasureSettings {
@@ -29,6 +32,7 @@ impl MeasureSettings {
             tolerance: 0.02,
             repeats_max: 200,
             time_max: Span::from_millis(5_000),
+            latency_max: None,
         }
     }
 
@@ -40,6 +44,7 @@ impl MeasureSettings {
             tolerance: 0.05,
             repeats_max: 15,
             time_max: Span::from_millis(300),
+            latency_max: None,
         }
     }
 }
@@ -76,7 +81,7 @@ pub fn sizes_up_to(max_batch: u32) -> Vec<u32> {
     powers.take_while(|&size| size < max_batch).chain([max_batch]).collect()
 }
 
-/// Measures the sizes in the order given. `make_inputs` makes a batch of so many rows; `progress` is told after every
+/// Measures the sizes in the order given, up to `latency_max`. `make_inputs` makes a batch of so many rows; `progress` is told after every
 /// run that counts.
 pub fn measure(
     model: &mut dyn Model,
@@ -86,8 +91,12 @@ pub fn measure(
     clock: &mut dyn Clock,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Vec<Measured>, EngineError> {
-    let mut results = Vec::with_capacity(sizes.len());
+    let mut results: Vec<Measured> = Vec::with_capacity(sizes.len());
+    let latency_max_ms = settings.latency_max.unwrap_or(Span::MAX).as_millis_f64();
     for (index, &batch) in sizes.iter().enumerate() {
+        if results.last().is_some_and(|smaller| smaller.median_ms > latency_max_ms) {
+            break;
+        }
         let inputs = make_inputs(batch);
         for _ in 0..settings.warmup {
             model.run(&inputs, batch)?;

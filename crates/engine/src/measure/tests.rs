@@ -39,6 +39,7 @@ fn settings() -> MeasureSettings {
         tolerance: 0.02,
         repeats_max: 50,
         time_max: Span::from_millis(10_000),
+        latency_max: None,
     }
 }
 
@@ -77,6 +78,16 @@ fn a_model_that_never_settles_is_left_at_the_limit_of_runs_or_of_time() {
     assert_eq!(run(&growing, &[1], &limited).unwrap()[0].repeats, 12);
     let hurried = MeasureSettings { time_max: Span::from_millis(3), warmup: 0, ..settings() };
     assert_eq!(run(&growing, &[1], &hurried).unwrap()[0].repeats, 3);
+}
+
+#[test]
+fn sizes_after_one_that_takes_too_long_are_left_out() {
+    let limited = MeasureSettings { latency_max: Some(Span::from_millis(2)), ..settings() };
+    let batches = |time_us: u64| -> Vec<u32> {
+        run(&[time_us], &[1, 2, 4], &limited).unwrap().iter().map(|measured| measured.batch).collect()
+    };
+    assert_eq!(batches(2_000), [1, 2, 4]);
+    assert_eq!(batches(2_001), [1]);
 }
 
 #[test]
