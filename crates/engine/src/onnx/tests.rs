@@ -239,3 +239,16 @@ fn loading_the_library_again_gives_the_same_and_another_is_refused() {
     let error = OnnxRuntime::init(Some(&other)).unwrap_err();
     assert!(error.0.contains("needs another process"), "{error}");
 }
+
+#[test]
+fn synthetic_inputs_run_on_every_test_model() {
+    for model in catalogue() {
+        let Some(file) = model.file else { continue };
+        let mut loaded = load_bytes(&file).unwrap();
+        let inputs = synthetic_inputs(&loaded.signature().inputs, 2, 3, 1);
+        let outputs = loaded.run(&inputs, 2).unwrap();
+        let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+        let declared: Vec<&str> = loaded.signature().outputs.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, declared, "{}", model.name);
+    }
+}
