@@ -1,9 +1,11 @@
 //! The scheduler: models and matchmaker put together, on one thread, as one state machine.
 
+use downbeat_profile::LARGEST_BATCH;
+
 use crate::fleet::{Fleet, Outstanding};
 use crate::heap::KeyedHeap;
 use crate::matchmaker::{Grant, Matchmaker};
-use crate::model::{Model, Offer};
+use crate::model::{Model, Offer, Taken};
 use crate::policy::Policy;
 use crate::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, ModelSpec, Outcome, Request, Start,
@@ -298,8 +300,8 @@ impl<P: Policy> Scheduler<P> {
         let Grant { model, gpu, class, free_at, reason } = *grant;
         let Some(known) = self.models.get_mut(model.0 as usize).and_then(Option::as_mut) else { return };
         let mut requests = self.fleet.blank_list();
-        let taken = known.take(self.now, class, free_at, &self.delays, |ticket, priority| {
-            requests.push(Request { id: ticket.id, model, deadline: ticket.deadline, priority });
+        let taken = known.take(self.now, class, free_at, &self.delays, |ticket, priority, rows| {
+            requests.push(Request { id: ticket.id, model, deadline: ticket.deadline, priority, rows });
         });
         // A grant that comes to nothing leaves the model withdrawn until its next arrival or alarm, or else the same
         // grant would come again at once.
@@ -315,13 +317,12 @@ impl<P: Policy> Scheduler<P> {
             start_at: taken.start_at,
             finish_at: taken.finish_at,
             reason,
+            rows: taken.rows,
             requests: 0..0,
         };
         out.start(start, requests.iter().map(|request| request.id));
-        device.send(
-            Outstanding { batch, ready_at: taken.ready_at, latency: taken.latency, requests },
-            taken.finish_at,
-        );
+        let Taken { ready_at, latency, finish_at, .. } = taken;
+        device.send(Outstanding { batch, ready_at, latency, requests }, finish_at);
         let takes_more = device.takes_more();
         self.matchmaker.set_busy(gpu, taken.finish_at, takes_more);
         self.offer(model, out);
@@ -329,5 +330,7 @@ impl<P: Policy> Scheduler<P> {
 }
 
 fn bounded(request: Request) -> Request {
-    Request { deadline: request.deadline.min(LAST_DEADLINE), ..request }
+    // One row more than any profile describes is too many like any other number.
+    let rows = request.rows.clamp(1, LARGEST_BATCH + 1);
+    Request { deadline: request.deadline.min(LAST_DEADLINE), rows, ..request }
 }

@@ -5,6 +5,7 @@ mod devices;
 mod drops;
 mod models;
 mod priorities;
+mod rows;
 mod windows;
 
 use downbeat_sched::*;

@@ -37,8 +37,8 @@ fn cancelling_what_runs_or_has_left_or_was_never_there_does_nothing() {
     cluster.run_until(at(10.0));
     cluster.cancel(RequestId(0));
     for model in [0, 7] {
-        let (model, priority) = (ModelId(model), Priority(1));
-        cluster.tell(Event::Cancelled(Request { id: RequestId(9), model, deadline: at(12.0), priority }));
+        let (id, model, priority) = (RequestId(9), ModelId(model), Priority(1));
+        cluster.tell(Event::Cancelled(Request { id, model, deadline: at(12.0), priority, rows: 1 }));
     }
     assert_eq!(cluster.log.len(), actions);
     assert_eq!(cluster.state(0), State::Finished);
