@@ -115,6 +115,8 @@ impl<P: Policy> Scheduler<P> {
         if self.model_mut(request.model).is_some_and(|model| model.cancel(request)) {
             out.push(Action::Answer { request: request.id, outcome: Outcome::Cancelled });
             self.offer(request.model, out);
+        } else {
+            self.fleet.cancel(request);
         }
     }
 
@@ -203,9 +205,13 @@ impl<P: Policy> Scheduler<P> {
         }
     }
 
-    /// Puts the requests of a batch that was lost back into their queue.
-    fn requeue(&mut self, lost: Outstanding, out: &mut Actions) {
+    /// Puts the requests of a batch that was lost back into their queue, but for those that nobody waits for any more.
+    fn requeue(&mut self, mut lost: Outstanding, out: &mut Actions) {
         let Some(model) = lost.requests.first().map(|request| request.model) else { return };
+        for &request in &lost.cancelled {
+            lost.requests.retain(|running| running.id != request);
+            out.push(Action::Answer { request, outcome: Outcome::Cancelled });
+        }
         match self.model_mut(model) {
             Some(known) => {
                 lost.requests.iter().for_each(|request| known.requeue(request));
@@ -322,7 +328,7 @@ impl<P: Policy> Scheduler<P> {
         };
         out.start(start, requests.iter().map(|request| request.id));
         let Taken { ready_at, latency, finish_at, .. } = taken;
-        device.send(Outstanding { batch, ready_at, latency, requests }, finish_at);
+        device.send(Outstanding { batch, ready_at, latency, requests, cancelled: Vec::new() }, finish_at);
         let takes_more = device.takes_more();
         self.matchmaker.set_busy(gpu, taken.finish_at, takes_more);
         self.offer(model, out);

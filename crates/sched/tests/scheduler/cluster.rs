@@ -16,6 +16,8 @@ pub(crate) struct TestCluster<P: Policy> {
     default_priorities: BTreeMap<ModelId, Priority>,
     gpus: BTreeMap<GpuId, TestGpu>,
     requests: BTreeMap<RequestId, (Request, State)>,
+    /// Requests whose clients went away while they ran.
+    unwanted: BTreeSet<RequestId>,
     timer: Time,
     next_batch: u64,
     /// Batches that finished after a deadline: what a margin may have been learned from.
@@ -89,6 +91,7 @@ impl<P: Policy> TestCluster<P> {
             default_priorities: BTreeMap::new(),
             gpus: BTreeMap::new(),
             requests: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
             timer: Time::NEVER,
             next_batch: 0,
             late: 0,
@@ -139,6 +142,9 @@ impl<P: Policy> TestCluster<P> {
         let lost: Vec<_> = sent.flat_map(|sent| sent.requests).collect();
         lost.iter().for_each(|&id| self.move_to(id, State::Waiting));
         self.tell(Event::GpuFailed { gpu });
+        for id in lost.iter().filter(|id| self.unwanted.contains(id)) {
+            assert_eq!(self.requests[id].1, State::Answered(Outcome::Cancelled), "nobody waits for {id:?}");
+        }
     }
 
     /// Delays what a device runs, and says nothing.
@@ -195,7 +201,10 @@ impl<P: Policy> TestCluster<P> {
     }
 
     pub(crate) fn cancel(&mut self, id: RequestId) {
-        if let Some(&(request, _)) = self.requests.get(&id) {
+        if let Some(&(request, state)) = self.requests.get(&id) {
+            if matches!(state, State::Running(_)) {
+                self.unwanted.insert(id);
+            }
             self.tell(Event::Cancelled(request));
         }
     }
@@ -349,6 +358,7 @@ impl<P: Policy> TestCluster<P> {
         let mut before = None;
         for id in ids {
             let (request, _) = self.requests[id];
+            assert!(!self.unwanted.contains(id), "nobody waits for {id:?}");
             assert_eq!(request.model, start.model);
             assert!(start.finish_at <= request.deadline, "{id:?} would be late from the start");
             let place = Some((self.level(&request), request.deadline, request.id));
