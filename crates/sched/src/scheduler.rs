@@ -95,6 +95,12 @@ impl<P: Policy> Scheduler<P> {
         self.models.get(model.0 as usize).and_then(Option::as_ref).map_or(0, Model::waiting)
     }
 
+    /// How many devices of `class` the traffic of all models keeps busy on average, if each runs the largest batches that
+    /// it can sustain: a signal for scaling. More than there are where there are too few. Costs a lookup.
+    pub fn needed(&self, class: ClassId) -> f64 {
+        self.matchmaker.pressure(class).need.mean()
+    }
+
     fn model_mut(&mut self, model: ModelId) -> Option<&mut Model<P::Drop>> {
         self.models.get_mut(model.0 as usize)?.as_mut()
     }

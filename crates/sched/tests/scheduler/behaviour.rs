@@ -4,6 +4,7 @@ mod classes;
 mod devices;
 mod drops;
 mod models;
+mod needs;
 mod priorities;
 mod rows;
 mod windows;

@@ -243,6 +243,10 @@ impl<P: Policy> TestCluster<P> {
         self.requests.values().filter(|(_, state)| *state == State::Finished).count()
     }
 
+    pub(crate) fn needed(&self, class: ClassId) -> f64 {
+        self.scheduler.needed(class)
+    }
+
     pub(crate) fn state(&self, id: u64) -> State {
         self.requests[&RequestId(id)].1
     }
