@@ -6,7 +6,8 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench-policies format clean setup-test
+.PHONY: help build test demo bench-policies format clean setup-test \
+	test-clients setup-clients setup-triton
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -20,6 +21,12 @@ test: setup-test ## Check format and lints, build the docs, run every test
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
 	$(CARGO) test --workspace --locked --doc --quiet
 	$(CARGO) nextest run --workspace --locked --no-fail-fast
+
+SERVER ?= downbeat
+test-clients: setup-clients $(if $(filter triton,$(SERVER)),setup-triton) ## Test with real clients (SERVER=triton: a real Triton)
+	$(if $(filter downbeat,$(SERVER)),$(CARGO) build --locked)
+	$(TOOLS)/venv/bin/pytest tests/clients --server $(SERVER)
+	$(TOOLS)/venv/bin/pytest tests/clients/test_kserve.py --server $(SERVER)
 
 demo: build ## Simulate a cluster under four policies and leave a page to look at
 	@mkdir -p out
@@ -46,3 +53,10 @@ setup-test:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || \
 		{ echo "Building cargo-nextest into .tools, once; this takes a few minutes"; \
 		  $(CARGO) install cargo-nextest --locked --quiet --root $(TOOLS); }
+
+# Python packages go into a virtual environment in .tools, made anew when what is asked for changes.
+setup-clients:
+	@tools/setup/clients.sh
+
+setup-triton:
+	@tools/setup/triton.sh
