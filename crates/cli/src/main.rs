@@ -1,13 +1,17 @@
 //! The `downbeat` command: arguments, output and progress; no logic of its own.
 
 mod goodput;
+mod log;
 mod output;
+mod profile;
+mod serve;
 mod simulate;
+mod worker;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Serves many DNN models inside their latency objectives, on as few GPUs as possible.
 #[derive(Parser)]
@@ -19,12 +23,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Serve(Box<serve::Arguments>),
+    Worker(worker::Arguments),
+    Profile(profile::Arguments),
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    // The matches tell a flag from an environment variable, which the arguments do not.
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.command {
+        Command::Serve(arguments) => match matches.subcommand() {
+            Some((_, matches)) => serve::run(*arguments, matches),
+            None => Ok(()),
+        },
+        Command::Worker(arguments) => worker::run(arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
     };

@@ -27,6 +27,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
+/// Writes a warning to standard error.
+pub(crate) fn warn(text: &str) {
+    // Nothing can be done if even this cannot be written.
+    let _ = writeln!(io::stderr(), "warning: {text}");
+}
+
 /// A plain table: the first column to the left, numbers to the right.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();

@@ -1,11 +1,40 @@
 //! Runs batches on a device.
+//!
+//! A [`Model`] takes the rows of a batch and gives the rows of its outputs; it knows nothing of requests, deadlines and
+//! queues. There are two kinds: [`onnx`] runs model files with ONNX Runtime, [`emulated`] takes as long as a profile says
+//! and gives zeros, so that a cluster can be tried without its GPUs. [`measure`] finds out how long a model takes.
 
-use downbeat_oip::Tensor;
+mod clock;
+pub mod emulated;
+pub mod measure;
+pub mod onnx;
+mod reshaped;
+pub mod synthetic;
+
+use downbeat_oip::{Tensor, TensorSpec};
+
+pub use clock::{Clock, WallClock};
+pub use reshaped::Reshaped;
 
 /// A model, loaded on one device.
 pub trait Model: Send {
     /// Runs a batch: `inputs` hold the rows of all its requests, in order. Returns the outputs of all rows.
     fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError>;
+}
+
+impl Model for Box<dyn Model> {
+    fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError> {
+        (**self).run(inputs, rows)
+    }
+}
+
+/// What a model takes and gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Its inputs.
+    pub inputs: Vec<TensorSpec>,
+    /// Its outputs.
+    pub outputs: Vec<TensorSpec>,
 }
 
 /// Why a model could not be loaded or run: one line, with what to do.

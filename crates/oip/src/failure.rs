@@ -41,6 +41,19 @@ impl Failure {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 9] = [
+        Reason::Expired,
+        Reason::Overloaded,
+        Reason::Unavailable,
+        Reason::Invalid,
+        Reason::TooBig,
+        Reason::Unknown,
+        Reason::Failed,
+        Reason::Cancelled,
+        Reason::Unimplemented,
+    ];
+
     /// The status of an HTTP response.
     pub fn http_status(self) -> u16 {
         match self {

@@ -3,6 +3,7 @@
 mod error;
 mod lookup;
 mod rows;
+mod write;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use std::path::Path;
 
 pub use error::{Column, Problem, ProfileFileError, Wanted};
 pub use lookup::{LookupError, Near};
+pub use write::ProfileRow;
 
 use crate::{Beyond, DeviceClass, LatencyProfile};
 use error::Place;
@@ -53,6 +55,13 @@ pub struct Measurement {
     pub weights_mib: Option<f64>,
     /// The most memory taken while the batch ran, weights included, in MiB; 0 or more.
     pub peak_mib: Option<f64>,
+}
+
+impl Measurement {
+    /// A batch size and its typical latency, and nothing else that is known.
+    pub fn new(batch: u32, latency_ms: f64) -> Measurement {
+        Measurement { batch, latency_ms, p99_ms: None, sms: None, weights_mib: None, peak_mib: None }
+    }
 }
 
 /// The measurements of one model on one class, by ascending batch size; `points` repeats two of their fields.

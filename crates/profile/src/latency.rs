@@ -40,6 +40,9 @@ pub enum ProfileError {
         /// The offending value.
         value: f64,
     },
+    /// A factor that is zero, negative, infinite or not a number.
+    #[error("the factor is {0}; it must be a finite number above 0")]
+    BadFactor(f64),
     /// A batch size outside 1 ..= [`LARGEST_BATCH`].
     #[error("a batch of {0} cannot be described; sizes go from 1 to {LARGEST_BATCH}")]
     BadBatch(u32),
@@ -111,6 +114,22 @@ impl LatencyProfile {
         beyond: Beyond,
     ) -> Result<LatencyProfile, ProfileError> {
         Self::from_points(&medians(samples)?, max_batch, beyond)
+    }
+
+    /// The same profile on a device that takes `factor` times as long for everything, rounded to nanoseconds.
+    ///
+    /// For what is learned while serving: a clock that throttles slows all batch sizes alike.
+    pub fn scaled(&self, factor: f64) -> Result<LatencyProfile, ProfileError> {
+        if !factor.is_finite() || factor <= 0.0 {
+            return Err(ProfileError::BadFactor(factor));
+        }
+        // Not through floating point, in which the longest spans are not exact.
+        if factor == 1.0 {
+            return Ok(self.clone());
+        }
+        let scale =
+            |latency: &Span| Span::from_nanos(((latency.as_nanos() as f64 * factor).round() as u64).max(1));
+        Ok(LatencyProfile { table: self.table.iter().map(scale).collect() })
     }
 
     /// A profile of the sizes 1 ..= `max_batch`, forced monotone.

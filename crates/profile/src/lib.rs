@@ -14,10 +14,10 @@
 //! - **A latency belongs to a class of devices.** The same model on a slice of a GPU is a different profile.
 //!   [`DeviceClass`] names such a class: `h200/3g`.
 //! - **A profile file is checked whole or refused.** [`ProfileFile`] reads measurements from CSV and reports the first
-//!   problem with its file, line and column. A latency of zero that slipped through would look like an infinitely fast
+//!   problem with its file, line and column; what it writes, it reads again. A latency of zero that slipped through would look like an infinitely fast
 //!   GPU to the planner.
 //!
-//! Nothing here measures, and nothing but [`ProfileFile::read`] does I/O.
+//! Nothing here measures, and nothing but [`ProfileFile::read`] opens a file.
 //!
 //! # Example
 //!
@@ -56,7 +56,7 @@ mod span;
 pub use class::{DeviceClass, DeviceClassError};
 pub use file::{
     Column, LARGEST_FILE_BYTES, LookupError, Measurement, Near, Problem, ProfileFile, ProfileFileError,
-    Wanted,
+    ProfileRow, Wanted,
 };
 pub use fit::Fit;
 pub use latency::{Beyond, LARGEST_BATCH, LatencyProfile, ProfileError, medians};

@@ -13,9 +13,10 @@ use crate::{ClassId, Delays, Priority, Time};
 pub struct Candidate {
     /// The class of devices.
     pub class: ClassId,
-    /// Requests in the batch.
+    /// Rows in the batch.
     pub size: u32,
-    /// Before this instant one more arrival could still join for free, so waiting costs nothing.
+    /// Before this instant one more row could still join for free, so waiting costs nothing. In the past where the next
+    /// request has too many rows to join: nothing may overtake it, so there is nothing to wait for.
     pub frontrun: Time,
     /// After this instant the batch can no longer finish in time.
     pub latest: Time,
@@ -23,28 +24,30 @@ pub struct Candidate {
     pub latency: Span,
     /// The highest priority among its requests.
     pub priority: Priority,
-    /// Whether it is as large as the model allows, and so has nothing to wait for.
+    /// Whether as many rows wait as the model allows in a batch, so that there is nothing to wait for. The batch has fewer
+    /// where a request would have had to be split.
     pub full: bool,
     /// How many of a thousand requests the model lately lost.
     pub loss_permille: u16,
 }
 
 impl Candidate {
-    /// The candidate of `size` requests, the earliest due at `deadline`.
+    /// The candidate of `size` rows, the earliest due at `deadline`, where `reach` rows wait that there would be time for.
     pub(crate) fn new(
         class: ClassId,
         finish: &Finish<'_>,
         size: u32,
+        reach: u32,
         deadline: Time,
         priority: Priority,
     ) -> Candidate {
         let Finish { profile, delays, .. } = finish;
-        let full = size >= profile.max_batch();
+        let full = !finish.takes(reach + 1);
         let sent_by = |size| deadline - finish.latency(size) - delays.lead(size);
         Candidate {
             class,
             size,
-            frontrun: if full { Time::ZERO } else { sent_by(size + 1) },
+            frontrun: if full { Time::ZERO } else { sent_by(reach + 1) },
             latest: sent_by(size),
             latency: profile.latency(size),
             priority,
@@ -54,7 +57,7 @@ impl Candidate {
     }
 }
 
-/// When a batch of any size would finish on a device, if it were sent now.
+/// When a batch of any size would finish on a device, if it were sent now. Sizes are in rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish<'a> {
     pub(crate) profile: &'a LatencyProfile,
@@ -82,9 +85,24 @@ impl Finish<'_> {
         self.start(size) + self.latency(size)
     }
 
-    /// The largest batch that finishes by `deadline`; 0 where none does.
-    pub(crate) fn largest_by(&self, deadline: Time) -> u32 {
-        let (mut fits, mut too_large) = (0, self.profile.max_batch() + 1);
+    /// Whether the model takes batches of `rows`.
+    pub(crate) fn takes(&self, rows: u32) -> bool {
+        rows <= self.profile.max_batch()
+    }
+
+    /// When a batch of no less than `rows` would finish; never where that is more than the model takes.
+    pub(crate) fn whole(&self, rows: u32) -> Time {
+        if self.takes(rows) { self.at(rows) } else { Time::NEVER }
+    }
+
+    /// The largest batch of at most `rows` that finishes by `deadline`; 0 where none does.
+    pub(crate) fn largest_by(&self, deadline: Time, rows: u32) -> u32 {
+        let rows = rows.min(self.profile.max_batch());
+        // Most of the time there is time for all that waits.
+        if self.at(rows) <= deadline {
+            return rows;
+        }
+        let (mut fits, mut too_large) = (0, rows);
         while too_large - fits > 1 {
             let middle = fits + (too_large - fits) / 2;
             if self.at(middle) <= deadline {

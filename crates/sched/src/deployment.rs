@@ -11,8 +11,8 @@ use crate::{ClassId, Delays, Time};
 /// for every request would find the same again and again...
 const PLAN_BITS: u32 = 23;
 
-/// ...once that second holds so many requests that one more changes little.
-const PLAN_REQUESTS: u64 = 256;
+/// ...once that second holds so many rows that a few more change little.
+const PLAN_ROWS: u64 = 256;
 
 /// How much of what a model starts counts when its traffic is divided among classes.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
@@ -27,7 +27,7 @@ pub(crate) struct Deployment {
     pub(crate) margin: Margin,
     /// The part of the model's batches that lately ran here.
     share: f64,
-    /// The batch size for whose sake heads are given up.
+    /// The batch size, in rows, for whose sake heads are given up.
     pub(crate) target: u32,
     /// The devices of this class that the model's traffic needs.
     pub(crate) need: Need,
@@ -58,7 +58,7 @@ impl Deployment {
         pressure: &Pressure,
     ) -> bool {
         let period = Some(now.as_nanos() >> PLAN_BITS);
-        if period == self.planned && arrivals.lately() >= PLAN_REQUESTS {
+        if period == self.planned && arrivals.lately() >= PLAN_ROWS {
             return false;
         }
         self.planned = period;
@@ -66,6 +66,7 @@ impl Deployment {
             profile: &self.profile,
             delays,
             gap: arrivals.gap(now),
+            rows: arrivals.mean_rows(),
             allowance: arrivals.allowance(),
             dispersion: arrivals.dispersion(),
             headroom: pressure.headroom(),

@@ -44,6 +44,8 @@ pub struct Request {
     pub deadline: Time,
     /// Its priority.
     pub priority: Priority,
+    /// How much of a batch it is: the size of its batch dimension. 0 counts as 1. A request runs whole, in one batch.
+    pub rows: u32,
 }
 
 /// What the scheduler knows of a model.
@@ -55,6 +57,9 @@ pub struct ModelSpec {
     pub default_priority: Priority,
     /// Requests that may wait at once; one more is answered [`Outcome::Overloaded`].
     pub queue_limit: usize,
+    /// How much before its window a batch may start already. Zero, unless the deadlines leave more time than a batch is
+    /// worth holding back for.
+    pub leeway: Span,
 }
 
 impl ModelSpec {
@@ -64,6 +69,7 @@ impl ModelSpec {
             profiles: profiles.into_iter().collect(),
             default_priority: Priority(1),
             queue_limit: usize::MAX,
+            leeway: Span::ZERO,
         }
     }
 }
@@ -73,14 +79,14 @@ impl ModelSpec {
 pub struct Delays {
     /// From the scheduler to the device, once per batch.
     pub control: Span,
-    /// To bring one request's tensors to the device; a batch of b takes b times this.
+    /// To bring one row's tensors to the device; a batch of b rows takes b times this.
     pub data: Span,
 }
 
 impl Delays {
-    /// How long before its start a batch of `batch` must be sent.
-    pub fn lead(&self, batch: u32) -> Span {
-        self.control + self.data * u64::from(batch)
+    /// How long before its start a batch of `rows` must be sent.
+    pub fn lead(&self, rows: u32) -> Span {
+        self.control + self.data * u64::from(rows)
     }
 }
 
@@ -89,8 +95,8 @@ impl Delays {
 pub enum Event {
     /// A request came in.
     Arrived(Request),
-    /// A client went away. Carries the request exactly as it arrived. A request that already runs is let finish; the
-    /// caller discards its result.
+    /// A client went away. Carries the request exactly as it arrived. A request that already runs is let finish, and the
+    /// caller discards its result; if its device fails, it is answered [`Outcome::Cancelled`] and not run again.
     Cancelled(Request),
     /// A device finished a batch.
     BatchFinished {
@@ -182,6 +188,8 @@ pub struct Start {
     pub finish_at: Time,
     /// Why it starts now.
     pub reason: Release,
+    /// The rows of all its requests.
+    pub rows: u32,
     /// Which requests: a range of [`Actions::requests`].
     pub requests: Range<usize>,
 }
@@ -191,7 +199,7 @@ pub struct Start {
 pub enum Release {
     /// Its window opened: one more request could no longer join for free.
     Window,
-    /// It is as large as the model allows.
+    /// As many rows wait as the model allows in a batch.
     Full,
     /// The policy opened the window early because of the work waiting elsewhere.
     Guard,
@@ -212,6 +220,8 @@ pub enum Outcome {
     UnknownModel,
     /// The model was removed while the request waited.
     Removed,
+    /// It has more rows than the model's largest batch on any class of devices.
+    TooLarge,
 }
 
 /// The actions of one or more events, in order. Reused from event to event, so that a decision allocates nothing.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use downbeat_profile::Span;
 
-use crate::{BatchId, ClassId, GpuId, Request, Time};
+use crate::{BatchId, ClassId, GpuId, Request, RequestId, Time};
 
 /// The devices, with the batches each was sent and has not finished.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +32,8 @@ pub(crate) struct Outstanding {
     pub(crate) ready_at: Time,
     pub(crate) latency: Span,
     pub(crate) requests: Vec<Request>,
+    /// Those of them whose clients have gone: should the device fail, nobody wants them run again. Hardly ever any.
+    pub(crate) cancelled: Vec<RequestId>,
 }
 
 impl Fleet {
@@ -49,6 +51,21 @@ impl Fleet {
 
     pub(crate) fn remove(&mut self, gpu: GpuId) -> Option<Device> {
         self.gpus.get_mut(gpu.0 as usize)?.take()
+    }
+
+    /// Notes that the client of a request that runs has gone. Does nothing where no device was sent the request.
+    ///
+    /// Looks through all devices: clients that go while their request runs are too rare to keep an index for.
+    pub(crate) fn cancel(&mut self, request: &Request) {
+        let sent = self.gpus.iter_mut().flatten().flat_map(|device| &mut device.outstanding);
+        let mut of_model =
+            sent.filter(|batch| batch.requests.first().is_some_and(|first| first.model == request.model));
+        if let Some(batch) =
+            of_model.find(|batch| batch.requests.iter().any(|running| running.id == request.id))
+            && !batch.cancelled.contains(&request.id)
+        {
+            batch.cancelled.push(request.id);
+        }
     }
 
     /// An empty list for the requests of a batch.

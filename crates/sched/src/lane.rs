@@ -11,7 +11,7 @@ pub(crate) struct Lane {
     queue: DeadlineQueue,
     /// One for each class of devices the model is deployed on, in the model's order.
     views: Vec<View>,
-    /// How many requests of this lane the batch that is being composed takes.
+    /// How many rows of this lane the batch that is being composed takes.
     pub(crate) share: u32,
 }
 
@@ -28,18 +28,24 @@ pub(crate) struct Lane {
 struct View {
     /// The last ticket given up.
     given_up: Option<Ticket>,
-    /// Tickets past `given_up`.
-    alive: usize,
+    /// The most rows of a request that was given up for having so many.
+    widest: u32,
+    /// Rows past `given_up`.
+    alive: u64,
     /// The last ticket of the prefix; never before `given_up`.
     prefix: Option<Ticket>,
-    /// Tickets past `prefix`.
-    suffix: usize,
+    /// Rows past `prefix`.
+    suffix: u64,
 }
 
 /// The next batch of a lane, were it alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
-    pub(crate) size: u32,
+    pub(crate) rows: u32,
+    /// The rows that there is both time and something waiting for: more than `rows` where the next request does not fit.
+    pub(crate) reach: u32,
+    /// Whether something is left waiting that nothing may overtake.
+    pub(crate) blocked: bool,
     /// The earliest deadline in it.
     pub(crate) deadline: Time,
     /// When the head will be given up if nothing starts before.
@@ -47,38 +53,59 @@ pub(crate) struct Batch {
 }
 
 impl View {
-    /// Takes in a ticket, where `waiting` others wait.
+    /// Takes in a ticket that has just come into `queue`.
     ///
     /// One due before others that this class has given up is given up with them. But what is no longer there says
     /// nothing about a newcomer: without this, a request due before any that was ever given up would be lost at once.
-    fn count(&mut self, ticket: Ticket, waiting: usize) {
-        if self.alive == waiting {
+    /// Nor does a request that was given up for its many rows about one with fewer.
+    fn count(&mut self, ticket: Ticket, rows: u32, queue: &DeadlineQueue) {
+        if self.alive == queue.rows() - u64::from(rows) {
             self.given_up = None;
+            self.widest = 0;
+        } else if rows < self.widest && Some(ticket) <= self.given_up {
+            self.judge_again_from(ticket, queue);
         }
         if self.suffix == self.alive {
             self.prefix = self.given_up;
         }
-        self.alive += usize::from(Some(ticket) > self.given_up);
-        self.suffix += usize::from(Some(ticket) > self.prefix);
+        self.alive += rows_if(rows, Some(ticket) > self.given_up);
+        self.suffix += rows_if(rows, Some(ticket) > self.prefix);
     }
 
-    fn discount(&mut self, ticket: Ticket) {
-        self.alive -= usize::from(Some(ticket) > self.given_up);
-        self.suffix -= usize::from(Some(ticket) > self.prefix);
+    /// Takes back that the tickets past `ticket` were given up. Those that still must be will be as soon as they are the
+    /// head.
+    fn judge_again_from(&mut self, ticket: Ticket, queue: &DeadlineQueue) {
+        let given_up = queue.iter_after(Some(ticket)).take_while(|(other, _)| Some(*other) <= self.given_up);
+        self.alive += given_up.map(|(_, rows)| u64::from(rows)).sum::<u64>();
+        self.given_up = queue.last_before(ticket);
     }
 
-    fn move_to_prefix(&mut self, head: Ticket) {
+    fn discount(&mut self, ticket: Ticket, rows: u32) {
+        self.alive -= rows_if(rows, Some(ticket) > self.given_up);
+        self.suffix -= rows_if(rows, Some(ticket) > self.prefix);
+    }
+
+    fn move_to_prefix(&mut self, head: Ticket, rows: u32) {
         self.prefix = Some(head);
-        self.suffix -= 1;
+        self.suffix -= u64::from(rows);
     }
 
-    fn give_up(&mut self, head: Ticket) {
+    fn give_up(&mut self, head: Ticket, rows: u32) {
         if Some(head) > self.prefix {
-            self.move_to_prefix(head);
+            self.move_to_prefix(head, rows);
         }
         self.given_up = Some(head);
-        self.alive -= 1;
+        self.alive -= u64::from(rows);
     }
+}
+
+fn rows_if(rows: u32, counts: bool) -> u64 {
+    u64::from(rows) * u64::from(counts)
+}
+
+/// As many rows as can be told from more: no batch is larger than a few thousand.
+fn at_most_u32(rows: u64) -> u32 {
+    rows.min(u64::from(u32::MAX)) as u32
 }
 
 impl Lane {
@@ -86,42 +113,41 @@ impl Lane {
         Lane { priority, queue: DeadlineQueue::default(), views: vec![View::default(); classes], share: 0 }
     }
 
+    /// How many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// `false` where the ticket was already there.
-    pub(crate) fn insert(&mut self, ticket: Ticket) -> bool {
-        let waiting = self.queue.len();
-        let inserted = self.queue.insert(ticket);
+    pub(crate) fn insert(&mut self, ticket: Ticket, rows: u32) -> bool {
+        let Lane { queue, views, .. } = self;
+        let inserted = queue.insert(ticket, rows);
         if inserted {
-            self.views.iter_mut().for_each(|view| view.count(ticket, waiting));
+            views.iter_mut().for_each(|view| view.count(ticket, rows, queue));
         }
         inserted
     }
 
-    /// `false` where the ticket was not there.
-    pub(crate) fn remove(&mut self, ticket: Ticket) -> bool {
-        let removed = self.queue.remove(ticket);
-        if removed {
-            self.views.iter_mut().for_each(|view| view.discount(ticket));
-        }
-        removed
+    /// The rows that the ticket had; `None` where it was not there.
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<u32> {
+        let rows = self.queue.remove(ticket)?;
+        self.views.iter_mut().for_each(|view| view.discount(ticket, rows));
+        Some(rows)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Ticket> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, u32)> + '_ {
         self.queue.iter()
     }
 
     /// Forgets what each class gave up, after the model's classes or profiles changed.
     pub(crate) fn reset_views(&mut self, classes: usize) {
-        let waiting = self.queue.len();
+        let waiting = self.queue.rows();
         let fresh = View { alive: waiting, suffix: waiting, ..View::default() };
         self.views.clear();
         self.views.resize(classes, fresh);
     }
 
-    /// Gives up heads on class `class` for the sake of a batch of `target`, and says what would run then.
+    /// Gives up heads on class `class` for the sake of a batch of `target` rows, and says what would run then.
     ///
     /// Symphony's candidate formation; `None` where nothing can run on this class.
     pub(crate) fn form(&mut self, class: usize, finish: &Finish<'_>, target: u32) -> Option<Batch> {
@@ -129,44 +155,61 @@ impl Lane {
         let view = &mut views[class];
         // With a target of 1 nothing is given up for others, so the prefix would change nothing.
         let goal = if target > 1 {
-            while let Some(head) = queue.first_after(view.prefix) {
-                if head.deadline >= finish.at(view.suffix as u32) {
+            while let Some((head, rows)) = queue.first_after(view.prefix) {
+                if head.deadline >= finish.at(at_most_u32(view.suffix)) && finish.takes(rows) {
                     break;
                 }
-                view.move_to_prefix(head);
+                view.move_to_prefix(head, rows);
             }
-            target.min(view.suffix as u32).max(1)
+            queue.fit(view.prefix, view.suffix, target).max(1)
         } else {
             1
         };
         let goal_finish = finish.at(goal);
-        let head = loop {
-            let head = queue.first_after(view.given_up)?;
-            if head.deadline >= goal_finish {
-                break head;
+        let (head, head_finish) = loop {
+            let (head, rows) = queue.first_after(view.given_up)?;
+            // A head runs whole, or not at all.
+            let head_finish = if rows <= goal { goal_finish } else { finish.whole(rows) };
+            if head.deadline >= head_finish {
+                break (head, head_finish);
             }
-            view.give_up(head);
+            if head.deadline >= goal_finish {
+                view.widest = view.widest.max(rows);
+            }
+            view.give_up(head, rows);
         };
-        let size = finish.largest_by(head.deadline).min(view.alive as u32);
-        let head_lost_after = finish.now + head.deadline.since(goal_finish);
-        Some(Batch { size, deadline: head.deadline, head_lost_after })
+        let reach = finish.largest_by(head.deadline, at_most_u32(view.alive));
+        let rows = queue.fit(view.given_up, view.alive, reach);
+        Some(Batch {
+            rows,
+            reach,
+            blocked: u64::from(rows) < view.alive,
+            deadline: head.deadline,
+            head_lost_after: finish.now + head.deadline.since(head_finish),
+        })
     }
 
-    /// How many requests class `class` has not given up.
+    /// How many rows class `class` has not given up.
     pub(crate) fn alive(&self, class: usize) -> u32 {
-        self.views[class].alive as u32
+        at_most_u32(self.views[class].alive)
+    }
+
+    /// How many rows of what class `class` has not given up fit into `room`, in deadline order.
+    pub(crate) fn fit(&self, class: usize, room: u32) -> u32 {
+        let view = &self.views[class];
+        self.queue.fit(view.given_up, view.alive, room)
     }
 
     /// Takes out the earliest request that class `class` has not given up.
-    pub(crate) fn take(&mut self, class: usize) -> Option<Ticket> {
-        let ticket = self.queue.first_after(self.views[class].given_up)?;
+    pub(crate) fn take(&mut self, class: usize) -> Option<(Ticket, u32)> {
+        let (ticket, rows) = self.queue.first_after(self.views[class].given_up)?;
         self.remove(ticket);
-        Some(ticket)
+        Some((ticket, rows))
     }
 
     /// Takes out the earliest request if every class for which `counts` holds has given it up.
     pub(crate) fn take_lost(&mut self, counts: impl Fn(usize) -> bool) -> Option<Ticket> {
-        let head = self.queue.first()?;
+        let (head, _) = self.queue.first()?;
         let lost = |(class, view): (usize, &View)| !counts(class) || view.given_up >= Some(head);
         if self.views.iter().enumerate().all(lost) {
             self.remove(head);

@@ -9,6 +9,9 @@
 //! as deadlines allow, and a device is left idle on purpose while no window is open. When a window opens is the choice
 //! of a [`Policy`].
 //!
+//! A request is one row of a batch or several ([`Request::rows`]), and is never split. Sizes, rates and needs count rows;
+//! limits of queues and lost requests count requests.
+//!
 //! ```
 //! use downbeat_sched::*;
 //!
@@ -25,6 +28,7 @@
 //!     model: ModelId(0),
 //!     deadline: Time::ZERO + Span::from_millis(12),
 //!     priority: Priority::default(),
+//!     rows: 1,
 //! };
 //! scheduler.handle(Time::ZERO, Event::Arrived(request), &mut out);
 //! let five_ms = Time::ZERO + Span::from_millis(5);

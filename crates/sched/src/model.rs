@@ -24,6 +24,7 @@ pub(crate) struct Model<D> {
     lanes: Vec<Lane>,
     default_priority: Priority,
     queue_limit: usize,
+    leeway: Span,
     arrivals: ArrivalRate,
     /// Running share of requests that were lost, among those that left.
     loss: f64,
@@ -52,6 +53,7 @@ pub(crate) struct Offer {
 /// A batch taken out of the queues, with what was predicted of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
+    pub(crate) rows: u32,
     /// When the requests will be at the device.
     pub(crate) ready_at: Time,
     pub(crate) start_at: Time,
@@ -66,6 +68,7 @@ impl<D: DropRule> Model<D> {
             lanes: Vec::new(),
             default_priority: Priority(1),
             queue_limit: 0,
+            leeway: Span::ZERO,
             arrivals: ArrivalRate::new(),
             loss: 0.0,
             drop_rule: PhantomData,
@@ -84,6 +87,7 @@ impl<D: DropRule> Model<D> {
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
         self.default_priority = spec.default_priority;
         self.queue_limit = spec.queue_limit;
+        self.leeway = spec.leeway;
     }
 
     /// Deploys the model on a class, or corrects its profile there.
@@ -105,12 +109,21 @@ impl<D: DropRule> Model<D> {
 
     /// Queues a request that has just arrived.
     pub(crate) fn arrive(&mut self, now: Time, request: &Request) -> Result<(), Outcome> {
+        if self.too_large(request) {
+            return Err(Outcome::TooLarge);
+        }
         if self.waiting() >= self.queue_limit {
             return Err(Outcome::Overloaded);
         }
-        self.arrivals.count(now, request.deadline.since(now));
+        self.arrivals.count(now, request.deadline.since(now), request.rows);
         self.requeue(request);
         Ok(())
+    }
+
+    /// Whether the request has too many rows for every class. Where the model is deployed on none, nobody can tell.
+    fn too_large(&self, request: &Request) -> bool {
+        let largest = self.deployments.iter().map(|deployment| deployment.profile.max_batch()).max();
+        largest.is_some_and(|largest| request.rows > largest)
     }
 
     /// Queues a request again that had been started on a device that failed.
@@ -120,14 +133,14 @@ impl<D: DropRule> Model<D> {
         if self.lanes.get(at).is_none_or(|lane| lane.priority != priority) {
             self.lanes.insert(at, Lane::new(priority, self.deployments.len()));
         }
-        self.lanes[at].insert(Ticket { deadline: request.deadline, id: request.id });
+        self.lanes[at].insert(Ticket { deadline: request.deadline, id: request.id }, request.rows);
     }
 
     /// Takes a waiting request out of its queue; `false` where it does not wait.
     pub(crate) fn cancel(&mut self, request: &Request) -> bool {
         // In every lane: the default priority may have been another one when the request arrived.
         let ticket = Ticket { deadline: request.deadline, id: request.id };
-        self.lanes.iter_mut().any(|lane| lane.remove(ticket))
+        self.lanes.iter_mut().any(|lane| lane.remove(ticket).is_some())
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -135,7 +148,7 @@ impl<D: DropRule> Model<D> {
     }
 
     pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = RequestId> + '_ {
-        self.lanes.iter().flat_map(Lane::iter).map(|ticket| ticket.id)
+        self.lanes.iter().flat_map(Lane::iter).map(|(ticket, _)| ticket.id)
     }
 
     /// Forms the next batch for every class anew, and drops what can no longer run on any.
@@ -189,7 +202,7 @@ impl<D: DropRule> Model<D> {
         class: ClassId,
         free_at: Time,
         delays: &Delays,
-        mut each: impl FnMut(Ticket, Priority),
+        mut each: impl FnMut(Ticket, Priority, u32),
     ) -> Option<Taken> {
         let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
         let candidate = self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?;
@@ -200,20 +213,23 @@ impl<D: DropRule> Model<D> {
             }
         }
         for lane in &mut self.lanes {
-            for _ in 0..lane.share {
-                if let Some(ticket) = lane.take(index) {
-                    self.loss -= LOSS_WEIGHT * self.loss;
-                    each(ticket, lane.priority);
-                }
+            let mut left = lane.share;
+            while left > 0
+                && let Some((ticket, rows)) = lane.take(index)
+            {
+                left = left.saturating_sub(rows);
+                self.loss -= LOSS_WEIGHT * self.loss;
+                each(ticket, lane.priority, rows);
             }
         }
-        let latency = candidate.latency;
-        let ready_at = now + delays.lead(candidate.size);
-        Some(Taken { ready_at, start_at, finish_at: start_at + latency, latency })
+        let Candidate { size: rows, latency, .. } = candidate;
+        let ready_at = now + delays.lead(rows);
+        Some(Taken { rows, ready_at, start_at, finish_at: start_at + latency, latency })
     }
 
     /// Composes a batch over the priorities: each lane forms its own, the highest non-empty one leads, and lower ones
-    /// join while that makes nobody above them late. Notes in each lane how many it contributes.
+    /// join while that makes nobody above them late and there is nobody above them who would have to be split to join.
+    /// Notes in each lane how many rows it contributes.
     fn compose(
         &mut self,
         index: usize,
@@ -227,34 +243,44 @@ impl<D: DropRule> Model<D> {
         let finish = Finish { profile, margin: *margin, delays, now, free_at };
         let mut composed: Option<Candidate> = None;
         let mut deadline = Time::NEVER;
+        let mut blocked = false;
         for at in 0..lanes.len() {
             lanes[at].share = 0;
             let Some(batch) = lanes[at].form(index, &finish, *target) else { continue };
             *stale_at = (*stale_at).min(batch.head_lost_after.next());
             let priority = lanes[at].priority;
-            let candidate =
-                |size, deadline, priority| Candidate::new(*class, &finish, size, deadline, priority);
+            let candidate = |size, reach, deadline, priority| {
+                Candidate::new(*class, &finish, size, reach, deadline, priority)
+            };
+            let alone = candidate(batch.rows, batch.reach, batch.deadline, priority);
             let Some(lead) = composed else {
-                lanes[at].share = batch.size;
-                deadline = batch.deadline;
-                composed = Some(candidate(batch.size, deadline, priority));
+                lanes[at].share = batch.rows;
+                (deadline, blocked) = (batch.deadline, batch.blocked);
+                composed = Some(alone);
                 continue;
             };
-            let room = finish.largest_by(deadline.min(batch.deadline)).saturating_sub(lead.size);
-            let alone = candidate(batch.size, batch.deadline, priority);
-            if room > 0 {
-                lanes[at].share = room.min(lanes[at].alive(index));
+            let alive = lanes[at].alive(index);
+            let reach = finish.largest_by(deadline.min(batch.deadline), lead.size.saturating_add(alive));
+            let room = reach.saturating_sub(lead.size);
+            let joining = if blocked { 0 } else { lanes[at].fit(index, room) };
+            if joining > 0 {
+                lanes[at].share = joining;
                 deadline = deadline.min(batch.deadline);
-                composed = Some(candidate(lead.size + lanes[at].share, deadline, lead.priority));
+                blocked = joining < alive;
+                composed = Some(candidate(lead.size + joining, reach, deadline, lead.priority));
             } else if alone.latest < lead.frontrun {
                 // It cannot join what goes before it, and would be lost while that still waits for more: it goes alone.
                 lanes[..at].iter_mut().for_each(|lane| lane.share = 0);
-                lanes[at].share = batch.size;
-                deadline = batch.deadline;
+                lanes[at].share = batch.rows;
+                (deadline, blocked) = (batch.deadline, batch.blocked);
                 composed = Some(alone);
+            } else {
+                // Its head has too many rows, and not too little time, if there is any room at all.
+                blocked |= room > 0;
             }
         }
-        let candidate = composed?;
+        let mut candidate = composed?;
+        candidate.frontrun = candidate.frontrun - self.leeway;
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
     }

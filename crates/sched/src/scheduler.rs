@@ -1,9 +1,11 @@
 //! The scheduler: models and matchmaker put together, on one thread, as one state machine.
 
+use downbeat_profile::LARGEST_BATCH;
+
 use crate::fleet::{Fleet, Outstanding};
 use crate::heap::KeyedHeap;
 use crate::matchmaker::{Grant, Matchmaker};
-use crate::model::{Model, Offer};
+use crate::model::{Model, Offer, Taken};
 use crate::policy::Policy;
 use crate::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, ModelSpec, Outcome, Request, Start,
@@ -93,6 +95,12 @@ impl<P: Policy> Scheduler<P> {
         self.models.get(model.0 as usize).and_then(Option::as_ref).map_or(0, Model::waiting)
     }
 
+    /// How many devices of `class` the traffic of all models keeps busy on average, if each runs the largest batches that
+    /// it can sustain: a signal for scaling. More than there are where there are too few. Costs a lookup.
+    pub fn needed(&self, class: ClassId) -> f64 {
+        self.matchmaker.pressure(class).need.mean()
+    }
+
     fn model_mut(&mut self, model: ModelId) -> Option<&mut Model<P::Drop>> {
         self.models.get_mut(model.0 as usize)?.as_mut()
     }
@@ -113,6 +121,8 @@ impl<P: Policy> Scheduler<P> {
         if self.model_mut(request.model).is_some_and(|model| model.cancel(request)) {
             out.push(Action::Answer { request: request.id, outcome: Outcome::Cancelled });
             self.offer(request.model, out);
+        } else {
+            self.fleet.cancel(request);
         }
     }
 
@@ -201,9 +211,13 @@ impl<P: Policy> Scheduler<P> {
         }
     }
 
-    /// Puts the requests of a batch that was lost back into their queue.
-    fn requeue(&mut self, lost: Outstanding, out: &mut Actions) {
+    /// Puts the requests of a batch that was lost back into their queue, but for those that nobody waits for any more.
+    fn requeue(&mut self, mut lost: Outstanding, out: &mut Actions) {
         let Some(model) = lost.requests.first().map(|request| request.model) else { return };
+        for &request in &lost.cancelled {
+            lost.requests.retain(|running| running.id != request);
+            out.push(Action::Answer { request, outcome: Outcome::Cancelled });
+        }
         match self.model_mut(model) {
             Some(known) => {
                 lost.requests.iter().for_each(|request| known.requeue(request));
@@ -298,8 +312,8 @@ impl<P: Policy> Scheduler<P> {
         let Grant { model, gpu, class, free_at, reason } = *grant;
         let Some(known) = self.models.get_mut(model.0 as usize).and_then(Option::as_mut) else { return };
         let mut requests = self.fleet.blank_list();
-        let taken = known.take(self.now, class, free_at, &self.delays, |ticket, priority| {
-            requests.push(Request { id: ticket.id, model, deadline: ticket.deadline, priority });
+        let taken = known.take(self.now, class, free_at, &self.delays, |ticket, priority, rows| {
+            requests.push(Request { id: ticket.id, model, deadline: ticket.deadline, priority, rows });
         });
         // A grant that comes to nothing leaves the model withdrawn until its next arrival or alarm, or else the same
         // grant would come again at once.
@@ -315,13 +329,12 @@ impl<P: Policy> Scheduler<P> {
             start_at: taken.start_at,
             finish_at: taken.finish_at,
             reason,
+            rows: taken.rows,
             requests: 0..0,
         };
         out.start(start, requests.iter().map(|request| request.id));
-        device.send(
-            Outstanding { batch, ready_at: taken.ready_at, latency: taken.latency, requests },
-            taken.finish_at,
-        );
+        let Taken { ready_at, latency, finish_at, .. } = taken;
+        device.send(Outstanding { batch, ready_at, latency, requests, cancelled: Vec::new() }, finish_at);
         let takes_more = device.takes_more();
         self.matchmaker.set_busy(gpu, taken.finish_at, takes_more);
         self.offer(model, out);
@@ -329,5 +342,7 @@ impl<P: Policy> Scheduler<P> {
 }
 
 fn bounded(request: Request) -> Request {
-    Request { deadline: request.deadline.min(LAST_DEADLINE), ..request }
+    // One row more than any profile describes is too many like any other number.
+    let rows = request.rows.clamp(1, LARGEST_BATCH + 1);
+    Request { deadline: request.deadline.min(LAST_DEADLINE), rows, ..request }
 }

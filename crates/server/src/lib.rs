@@ -1,3 +1,33 @@
 //! The inference server: frontends, the scheduler's runtime, links to workers, metrics.
+//!
+//! ```text
+//!   client -> frontend -> Service (answers) -> Runtime: Dispatcher, Scheduler -> Switchboard -> Hub -> worker process
+//!                                                                                                        Engine
+//!   client <- frontend <- oneshot           <- Runtime                       <- Hub          <-
+//! ```
+//!
+//! [`server::serve`] puts it all together. What runs where: the frontends and the [`control`] task on tokio, the
+//! dispatcher with the scheduler on a thread of its own, two threads for each connection to a worker.
 
+#![allow(clippy::disallowed_types, reason = "this is where real time begins")]
+#![allow(clippy::disallowed_methods, reason = "this is where real time begins")]
+
+mod answers;
+mod catalogue;
+mod clock;
+mod control;
+mod device;
+mod dispatch;
+pub mod frontend;
+mod intake;
+mod link;
+mod metrics;
+pub mod profiler;
+mod profiles;
+pub mod server;
 pub mod service;
+pub mod settings;
+mod supervisor;
+pub mod worker;
+
+pub use device::{DeviceKind, DeviceSpec, DeviceSpecError};

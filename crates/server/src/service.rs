@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use downbeat_oip::{Failure, InferRequest, InferResponse, TensorSpec};
+use downbeat_oip::{Failure, InferRequest, InferResponse, Reason, TensorSpec};
 
 /// The server behind the frontends.
 pub trait Service: Send + Sync + 'static {
@@ -17,6 +17,12 @@ pub trait Service: Send + Sync + 'static {
         request: InferRequest,
         timeout: Option<Duration>,
     ) -> impl Future<Output = Result<InferResponse, Failure>> + Send;
+
+    /// Counts a request that a frontend refused before it could become an [`InferRequest`]. `model` is what the client
+    /// named, which need not exist; it is empty where not even that was read.
+    fn rejected(&self, model: &str, reason: Reason) {
+        let _ = (model, reason);
+    }
 
     /// Whether new requests are welcome: every model is loaded and the server does not drain.
     fn is_ready(&self) -> bool;
@@ -63,7 +69,7 @@ pub struct ModelMetadata {
 }
 
 /// A model of the repository.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct IndexEntry {
     /// Its name.
     pub name: String,

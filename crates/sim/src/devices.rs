@@ -84,10 +84,9 @@ impl Devices {
         if self.devices[start.gpu.0 as usize].failed {
             return;
         }
-        let size = requests.len() as u32;
         let mut list = self.spare.pop().unwrap_or_default();
         list.extend_from_slice(requests);
-        let mut latency = profile.latency(size);
+        let mut latency = profile.latency(start.rows);
         if let Some((distribution, random)) = &mut self.jitter {
             latency = Span::from_millis_f64(latency.as_millis_f64() * distribution.sample(random));
         }
@@ -95,7 +94,7 @@ impl Devices {
             batch: start.batch,
             model: start.model.0,
             requests: list,
-            ready_at: (now + self.delays.lead(size)).max(start.start_at),
+            ready_at: (now + self.delays.lead(start.rows)).max(start.start_at),
             latency,
         };
         self.devices[start.gpu.0 as usize].sent.push_back(job);

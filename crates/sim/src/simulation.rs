@@ -156,6 +156,7 @@ impl Simulation {
             model: ModelId(model),
             deadline: now + self.cluster.models[model as usize].slo,
             priority: self.priorities[model as usize],
+            rows: 1,
         };
         self.tell(policy, now, Event::Arrived(request));
         model

@@ -17,6 +17,11 @@ pub struct ProfileFileError {
 }
 
 impl ProfileFileError {
+    /// Of a file whose rows cannot be written down.
+    pub(super) fn unwritable(file: &str, error: io::Error) -> ProfileFileError {
+        Place::file(file).error(Problem::Unwritable(error))
+    }
+
     /// The file's name.
     pub fn file(&self) -> &str {
         &self.place.file
@@ -65,6 +70,9 @@ pub enum Problem {
     /// The file is missing, a directory, or fails to be read.
     #[error("cannot be read: {0}")]
     Unreadable(io::Error),
+    /// Its rows cannot be written down.
+    #[error("cannot be written: {0}")]
+    Unwritable(io::Error),
     /// More than [`LARGEST_FILE_BYTES`].
     #[error("is not read: it has more than {LARGEST_FILE_BYTES} bytes")]
     TooLarge,

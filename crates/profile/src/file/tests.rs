@@ -247,6 +247,73 @@ fn an_endless_cell_is_not_quoted_whole() {
     assert!(error("é".repeat(10_000)).len() < 400);
 }
 
+mod written {
+    use super::*;
+
+    fn row(model: &str, class: &str, measurement: Measurement) -> ProfileRow {
+        ProfileRow { model: model.to_owned(), class: class.parse().unwrap(), measurement }
+    }
+
+    fn bytes(file: &ProfileFile) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        file.write(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_measured_file_reads_back_whole() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/h200.csv");
+        let file = ProfileFile::read(path).unwrap();
+        let again = ProfileFile::parse(&bytes(&file), "another-name.csv").unwrap();
+        assert_eq!(file.rows().count(), 54 * 5 * 7);
+        assert!(file.rows().eq(again.rows()));
+    }
+
+    #[test]
+    fn has_all_columns_and_leaves_empty_what_is_not_known() {
+        let full = Measurement {
+            p99_ms: Some(0.3),
+            sms: Some(16),
+            weights_mib: Some(116.5),
+            peak_mib: Some(0.0),
+            ..Measurement::new(8, 0.25)
+        };
+        let rows = [row("m", "h200/1g", full), row("m", "cpu", Measurement::new(1, 12.0))];
+        let text = String::from_utf8(bytes(&ProfileFile::from_rows(rows, "x.csv").unwrap())).unwrap();
+        assert_eq!(
+            text,
+            "model,device,slice,sms,batch,latency_ms,p99_ms,weights_mib,peak_mib\n\
+             m,cpu,,,1,12,,,\n\
+             m,h200,1g,16,8,0.25,0.3,116.5,0\n"
+        );
+    }
+
+    #[test]
+    fn names_that_need_quotes_get_them() {
+        let names = ["#1", "a,b", "say \"hi\"", "ü"];
+        let rows = names.map(|name| row(name, "cpu", Measurement::new(1, 1.0)));
+        let file = ProfileFile::from_rows(rows, "x.csv").unwrap();
+        let again = ProfileFile::parse(&bytes(&file), "x.csv").unwrap();
+        assert!(again.models().eq(names));
+    }
+
+    #[test]
+    fn rows_that_could_not_be_read_back_are_refused_with_their_line() {
+        let refused =
+            |rows: &[ProfileRow]| ProfileFile::from_rows(rows.to_vec(), "x.csv").unwrap_err().to_string();
+        let good = row("m", "cpu", Measurement::new(1, 1.0));
+        assert_eq!(
+            refused(&[good.clone(), row("m", "cpu", Measurement::new(2, f64::NAN))]),
+            r#"x.csv:3: column latency_ms (6): "NaN" is not a finite number above 0"#
+        );
+        assert_eq!(
+            refused(&[good.clone(), good]),
+            "x.csv:3: column batch (5): a batch of 1 for m on cpu was already given on line 2"
+        );
+        assert_eq!(refused(&[]), "x.csv:1: no measurements follow the header");
+    }
+}
+
 /// Every promise about a file that was accepted.
 fn check(file: &ProfileFile) -> Result<(), TestCaseError> {
     prop_assert!(file.models().len() > 0 && file.classes().len() > 0);
@@ -262,6 +329,23 @@ fn check(file: &ProfileFile) -> Result<(), TestCaseError> {
         prop_assert!(measured > 0);
     }
     Ok(())
+}
+
+/// A row with odd names and numbers.
+fn any_row() -> impl Strategy<Value = ProfileRow> {
+    let number = || prop_oneof![8 => 0.0..1e6f64, 1 => any::<f64>()];
+    let class = proptest::sample::select(vec!["h200", "h200/1g", "h200/7g", "a.b-c_d+e/x"]);
+    let numbers = (0..70_000u32, number(), proptest::option::of((number(), 1..200u32, number(), number())));
+    ("[a-c#\", \n\u{e9}]{1,3}", class, numbers).prop_map(|(model, class, (batch, latency_ms, more))| {
+        let mut measurement = Measurement::new(batch, latency_ms);
+        if let Some((p99_ms, sms, weights_mib, peak_mib)) = more {
+            measurement.p99_ms = Some(p99_ms);
+            measurement.sms = Some(sms);
+            measurement.weights_mib = Some(weights_mib);
+            measurement.peak_mib = Some(peak_mib);
+        }
+        ProfileRow { model, class: class.parse().unwrap(), measurement }
+    })
 }
 
 /// Bytes that are mostly a profile file: whole cells and separators, some of them odd.
@@ -334,6 +418,24 @@ proptest! {
         for ((m, s, b), latency_ms) in &rows {
             let points = file.points(&format!("m{m}"), &format!("{s}g")).unwrap();
             prop_assert!(points.contains(&(*b, *latency_ms)));
+        }
+    }
+
+    #[test]
+    fn any_rows_are_refused_or_read_back_as_they_were(
+        rows in proptest::collection::vec(any_row(), 1..8),
+    ) {
+        if let Ok(file) = ProfileFile::from_rows(rows.clone(), "x.csv") {
+            check(&file)?;
+            let mut bytes = Vec::new();
+            file.write(&mut bytes).unwrap();
+            let again = ProfileFile::parse(&bytes, "y.csv").unwrap();
+            prop_assert!(file.rows().eq(again.rows()));
+            prop_assert_eq!(file.rows().count(), rows.len());
+            for ProfileRow { model, class, measurement } in rows {
+                let read = ProfileRow { model: model.trim().to_owned(), class, measurement };
+                prop_assert!(file.rows().any(|row| row == read), "{:?}", read);
+            }
         }
     }
 }

@@ -120,6 +120,31 @@ fn points() -> impl Strategy<Value = Vec<(u32, f64)>> {
         .prop_shuffle()
 }
 
+#[test]
+fn a_scaled_profile_takes_so_many_times_as_long_for_every_size() {
+    let profile = LatencyProfile::linear(1.0, 4.0, 8).unwrap();
+    assert_eq!(profile.scaled(1.5), LatencyProfile::linear(1.5, 6.0, 8));
+    assert_eq!(profile.scaled(0.5), LatencyProfile::linear(0.5, 2.0, 8));
+    assert_eq!(profile.scaled(1.0), Ok(profile));
+}
+
+#[test]
+fn a_scaled_profile_neither_vanishes_nor_overflows() {
+    let profile = LatencyProfile::linear(1.0, 4.0, 8).unwrap();
+    assert_eq!(profile.scaled(f64::MIN_POSITIVE).map(|fast| fast.latency(1)), Ok(Span::from_nanos(1)));
+    assert_eq!(profile.scaled(f64::MAX).map(|slow| slow.latency(1)), Ok(Span::MAX));
+}
+
+#[test]
+fn a_factor_that_makes_no_latency_is_refused() {
+    let profile = LatencyProfile::linear(1.0, 4.0, 8).unwrap();
+    for factor in [0.0, -1.0, f64::INFINITY] {
+        assert_eq!(profile.scaled(factor), Err(ProfileError::BadFactor(factor)));
+    }
+    let refused = profile.scaled(f64::NAN).unwrap_err();
+    assert_eq!(refused.to_string(), "the factor is NaN; it must be a finite number above 0");
+}
+
 proptest! {
     #[test]
     fn any_points_give_a_monotone_table_through_those_no_smaller_batch_exceeds(
@@ -171,6 +196,21 @@ proptest! {
                 .max()
                 .unwrap_or(0);
             prop_assert_eq!(profile.largest_within(budget, per_request), scanned);
+        }
+    }
+
+    #[test]
+    fn a_scaled_profile_never_falls_and_is_undone_by_the_inverse(
+        alpha_ms in 0.0..10.0f64, beta_ms in 0.001..100.0f64, factor in 0.01..100.0f64,
+    ) {
+        let profile = LatencyProfile::linear(alpha_ms, beta_ms, 64).unwrap();
+        let scaled = profile.scaled(factor).unwrap();
+        let back = scaled.scaled(1.0 / factor).unwrap();
+        prop_assert_eq!(scaled.max_batch(), 64);
+        for b in 1..=64 {
+            prop_assert!(scaled.latency(b + 1) >= scaled.latency(b));
+            let off = back.latency(b).as_nanos().abs_diff(profile.latency(b).as_nanos());
+            prop_assert!(off as f64 <= 1.0 + 1.0 / factor, "{} ns", off);
         }
     }
 }

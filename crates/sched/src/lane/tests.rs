@@ -1,6 +1,6 @@
 //! The counted views of a lane, against the two ordered sets of the published algorithm, moved one by one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use downbeat_profile::{LatencyProfile, Span};
 use proptest::prelude::*;
@@ -15,61 +15,88 @@ use crate::{Delays, Priority, RequestId, Time};
 ///
 /// Two things are said here that they leave open. A request due before the last one that was moved to the prefix joins it
 /// there, as long as there is a prefix. And where only the prefix is left, because what it was given up for has been cancelled, it may run after all.
+///
+/// And they know no rows. Here a batch is the longest run of requests that fits, and a head runs whole or not at all.
 #[derive(Default)]
 struct Sets {
-    prefix: BTreeSet<Ticket>,
-    suffix: BTreeSet<Ticket>,
+    prefix: BTreeMap<Ticket, u32>,
+    suffix: BTreeMap<Ticket, u32>,
     /// The last ticket that was moved to the prefix; it may have left since.
     moved: Option<Ticket>,
 }
 
 impl Sets {
-    fn insert(&mut self, ticket: Ticket) {
+    fn insert(&mut self, ticket: Ticket, rows: u32) {
         if !self.prefix.is_empty() && Some(ticket) < self.moved {
-            self.prefix.insert(ticket)
+            self.prefix.insert(ticket, rows)
         } else {
-            self.suffix.insert(ticket)
+            self.suffix.insert(ticket, rows)
         };
     }
 
-    fn remove(&mut self, ticket: Ticket) -> bool {
-        self.prefix.remove(&ticket) || self.suffix.remove(&ticket)
+    fn remove(&mut self, ticket: Ticket) -> Option<u32> {
+        self.prefix.remove(&ticket).or_else(|| self.suffix.remove(&ticket))
+    }
+
+    fn together(&self) -> Vec<(Ticket, u32)> {
+        self.prefix.iter().chain(&self.suffix).map(|(&ticket, &rows)| (ticket, rows)).collect()
     }
 
     /// What is dropped, and what would run.
-    fn form(&mut self, finish: &Finish<'_>, target: usize) -> (Vec<Ticket>, Vec<Ticket>) {
-        let finish_at = |b: usize| finish.start(b as u32) + finish.profile.latency(b as u32);
-        let largest = finish.profile.max_batch() as usize;
+    fn form(&mut self, finish: &Finish<'_>, target: u32) -> (Vec<Ticket>, Vec<Ticket>) {
+        let largest = finish.profile.max_batch();
+        let finish_at = |b: u32| finish.start(b) + finish.profile.latency(b);
+        let in_time = |head: &Ticket, b: u32| b <= largest && head.deadline >= finish_at(b);
         let mut dropped = Vec::new();
-        while let Some(&head) = self.suffix.first() {
-            if head.deadline >= finish_at(self.suffix.len().min(largest)) {
+        while let Some((&head, &rows)) = self.suffix.first_key_value() {
+            let all: u32 = self.suffix.values().sum();
+            if in_time(&head, rows) && in_time(&head, all.min(largest)) {
                 break;
             }
             self.suffix.remove(&head);
-            self.prefix.insert(head);
+            self.prefix.insert(head, rows);
             self.moved = Some(head);
         }
-        let mut b = target.min(self.suffix.len()).max(1);
-        while let Some(&head) = self.prefix.first() {
-            if head.deadline >= finish_at(b) {
+        let suffix: Vec<_> = self.suffix.clone().into_iter().collect();
+        let goal = rows_of(run_within(target, &suffix)).max(1);
+        while let Some((&head, &rows)) = self.prefix.first_key_value() {
+            if in_time(&head, rows.max(goal)) {
                 break;
             }
             self.prefix.remove(&head);
             dropped.push(head);
         }
-        let together: Vec<Ticket> = self.prefix.union(&self.suffix).copied().collect();
-        let Some(head) = together.first() else { return (dropped, Vec::new()) };
-        while b < together.len().min(largest) && head.deadline >= finish_at(b + 1) {
-            b += 1;
-        }
-        (dropped, together[..b].to_vec())
+        let together = self.together();
+        let Some((head, _)) = together.first() else { return (dropped, Vec::new()) };
+        let limit = (1..=largest).rev().find(|&b| in_time(head, b)).unwrap_or(0);
+        (dropped, run_within(limit, &together).iter().map(|(ticket, _)| *ticket).collect())
     }
+}
+
+/// The longest run of `requests` from the first on with at most `limit` rows.
+fn run_within(limit: u32, requests: &[(Ticket, u32)]) -> &[(Ticket, u32)] {
+    let fits = |count: &usize| rows_of(&requests[..*count]) <= limit;
+    &requests[..(0..=requests.len()).rev().find(fits).unwrap_or(0)]
+}
+
+fn rows_of(requests: &[(Ticket, u32)]) -> u32 {
+    requests.iter().map(|(_, rows)| rows).sum()
+}
+
+/// Takes a batch of `rows` out of a lane.
+fn take(lane: &mut Lane, class: usize, rows: u32) -> Vec<Ticket> {
+    let mut taken = Vec::new();
+    while rows_of(&taken) < rows {
+        taken.push(lane.take(class).expect("so many rows are there"));
+    }
+    assert_eq!(rows_of(&taken), rows, "no request is split");
+    taken.into_iter().map(|(ticket, _)| ticket).collect()
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A request due so many ms from now.
-    Insert(u64),
+    /// A request due so many ms from now, of so many rows.
+    Insert(u64, u32),
     /// The request that came so many before the last one goes away.
     Cancel(u64),
     /// Time passes.
@@ -78,9 +105,14 @@ enum Step {
     Form { free_in: u64, start: bool },
 }
 
+/// Half of all times, every request has one row.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop_oneof![steps_of(1..2u32), steps_of(prop_oneof![1..4u32, 1..14u32])]
+}
+
+fn steps_of(rows: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        8 => (0u64..30).prop_map(Step::Insert),
+        8 => (0u64..30, rows).prop_map(|(due_in, rows)| Step::Insert(due_in, rows)),
         1 => (0u64..10).prop_map(Step::Cancel),
         4 => (0u64..4).prop_map(Step::Pass),
         4 => (0u64..6, any::<bool>()).prop_map(|(free_in, start)| Step::Form { free_in, start }),
@@ -94,11 +126,15 @@ fn ms(ms: u64) -> Span {
 
 /// Each view's counts, counted again.
 fn check_counts(lane: &Lane) -> Result<(), TestCaseError> {
-    for View { given_up, alive, prefix, suffix } in &lane.views {
+    let rows_past = |after: Option<Ticket>| {
+        lane.iter().filter(|(ticket, _)| Some(*ticket) > after).map(|(_, rows)| u64::from(rows)).sum::<u64>()
+    };
+    for View { given_up, alive, prefix, suffix, .. } in &lane.views {
         prop_assert!(prefix >= given_up);
-        prop_assert_eq!(*alive, lane.iter().filter(|ticket| Some(*ticket) > *given_up).count());
-        prop_assert_eq!(*suffix, lane.iter().filter(|ticket| Some(*ticket) > *prefix).count());
+        prop_assert_eq!(*alive, rows_past(*given_up));
+        prop_assert_eq!(*suffix, rows_past(*prefix));
     }
+    prop_assert_eq!(lane.queue.rows(), rows_past(None));
     Ok(())
 }
 
@@ -126,12 +162,12 @@ proptest! {
         let mut now = Time::ZERO;
         for step in steps {
             match step {
-                Step::Insert(due_in) => {
+                Step::Insert(due_in, rows) => {
                     let id = RequestId(arrived.len() as u64);
                     let ticket = Ticket { deadline: now + ms(due_in), id };
                     arrived.push(ticket);
-                    prop_assert!(lane.insert(ticket));
-                    sets.insert(ticket);
+                    prop_assert!(lane.insert(ticket, rows));
+                    sets.insert(ticket, rows);
                 }
                 Step::Cancel(back) => {
                     if let Some(&ticket) = arrived.iter().rev().nth(back as usize) {
@@ -141,14 +177,13 @@ proptest! {
                 Step::Pass(by) => now = now + ms(by),
                 Step::Form { free_in, start } => {
                     let finish = Finish { profile: &profile, margin: Margin::default(), delays: &delays, now, free_at: now + ms(free_in) };
-                    let (dropped, expected) = sets.form(&finish, target as usize);
+                    let (dropped, expected) = sets.form(&finish, target);
                     let formed = lane.form(0, &finish, target);
                     prop_assert_eq!(std::iter::from_fn(|| lane.take_lost(|_| true)).collect::<Vec<_>>(), dropped);
                     prop_assert_eq!(formed.map(|batch| batch.deadline), expected.first().map(|head| head.deadline));
-                    let size = formed.map_or(0, |batch| batch.size);
                     // A copy takes the batch out; where it is started, the copy is what remains.
                     let mut rest = lane.clone();
-                    let taken: Vec<_> = (0..size).filter_map(|_| rest.take(0)).collect();
+                    let taken = take(&mut rest, 0, formed.map_or(0, |batch| batch.rows));
                     prop_assert_eq!(&taken, &expected);
                     if start {
                         lane = rest;
@@ -157,7 +192,7 @@ proptest! {
                 }
             }
             check_counts(&lane)?;
-            prop_assert!(lane.iter().eq(sets.prefix.union(&sets.suffix).copied()));
+            prop_assert!(lane.iter().eq(sets.together()));
         }
     }
 
@@ -171,10 +206,10 @@ proptest! {
         for (turn, step) in steps.into_iter().enumerate() {
             let class = turn % 2;
             match step {
-                Step::Insert(due_in) => {
+                Step::Insert(due_in, rows) => {
                     let id = RequestId(arrived.len() as u64);
                     arrived.push(Ticket { deadline: now + ms(due_in), id });
-                    lane.insert(Ticket { deadline: now + ms(due_in), id });
+                    lane.insert(Ticket { deadline: now + ms(due_in), id }, rows);
                 }
                 Step::Cancel(back) => {
                     arrived.iter().rev().nth(back as usize).map(|&ticket| lane.remove(ticket));
@@ -183,17 +218,46 @@ proptest! {
                 Step::Form { free_in, start } => {
                     let finish =
                         Finish { profile: &profiles[class], margin: Margin::default(), delays: &delays, now, free_at: now + ms(free_in) };
-                    let size = lane.form(class, &finish, targets[class].min(finish.profile.max_batch())).map_or(0, |batch| batch.size);
-                    prop_assert!(size <= lane.alive(class));
-                    (0..if start { size } else { 0 }).for_each(|_| { lane.take(class); });
+                    let formed = lane.form(class, &finish, targets[class].min(finish.profile.max_batch()));
+                    if let Some(batch) = formed {
+                        prop_assert!((1..=batch.reach).contains(&batch.rows) && batch.reach <= lane.alive(class));
+                        prop_assert!(finish.whole(batch.rows) <= batch.deadline);
+                        take(&mut lane, class, if start { batch.rows } else { 0 });
+                    }
                     while let Some(lost) = lane.take_lost(|counts| start || counts == class) {
                         prop_assert!(lane.views[class].given_up >= Some(lost));
                         prop_assert!(!start || lane.views[1 - class].given_up >= Some(lost));
                     }
-                    prop_assert!(start || lane.iter().all(|ticket| Some(ticket) > lane.views[class].given_up));
+                    prop_assert!(start || lane.iter().all(|(ticket, _)| Some(ticket) > lane.views[class].given_up));
                 }
             }
             check_counts(&lane)?;
         }
     }
+}
+
+/// Two classes: one takes batches of 4, the other of 16. The request of 8 rows is too large for the first, which says
+/// nothing about a smaller one that is due before it.
+#[test]
+fn a_request_due_before_one_that_was_given_up_for_its_rows_is_judged_on_its_own() {
+    let small = LatencyProfile::linear(1.0, 1.0, 4).unwrap();
+    let delays = Delays::default();
+    let finish = Finish {
+        profile: &small,
+        margin: Margin::default(),
+        delays: &delays,
+        now: Time::ZERO,
+        free_at: Time::ZERO,
+    };
+    let mut lane = Lane::new(Priority(1), 2);
+    let ticket = |due: u64| Ticket { deadline: Time::ZERO + ms(due), id: RequestId(due) };
+    lane.insert(ticket(40), 8);
+    lane.insert(ticket(50), 9);
+    assert!(lane.form(0, &finish, 1).is_none());
+    lane.insert(ticket(45), 3);
+    assert_eq!(lane.form(0, &finish, 1).map(|batch| batch.rows), Some(3));
+    lane.insert(ticket(30), 9);
+    assert_eq!(lane.form(0, &finish, 1).map(|batch| batch.rows), Some(3), "too large as well");
+    lane.insert(ticket(20), 1);
+    assert_eq!(lane.form(0, &finish, 1).map(|batch| (batch.rows, batch.blocked)), Some((1, true)));
 }

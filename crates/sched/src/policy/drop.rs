@@ -9,7 +9,7 @@ use crate::Delays;
 
 /// Which requests are given up so that those behind them can run in a larger batch.
 pub trait DropRule: Clone + Debug {
-    /// The batch size for whose sake the heads of the queue are given up, at least 1.
+    /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
     fn target(traffic: &Traffic<'_>) -> u32;
 }
 
@@ -20,11 +20,14 @@ pub struct Traffic<'a> {
     pub profile: &'a LatencyProfile,
     /// What a start costs before the device can begin.
     pub delays: &'a Delays,
-    /// The mean time between arrivals.
+    /// The mean time between two rows.
     pub gap: Span,
+    /// The mean rows of a request, at least 1: there is no smaller batch.
+    pub rows: u32,
     /// The time from arrival to deadline.
     pub allowance: Span,
-    /// The squared coefficient of variation of the time between arrivals: 1 for Poisson, more for bursts.
+    /// The squared coefficient of variation of the time between arrivals: 1 for Poisson, more for bursts and where some
+    /// requests have far more rows than others.
     pub dispersion: f64,
     /// [`Pressure::headroom`](super::Pressure::headroom) of the class.
     pub headroom: f64,
@@ -34,7 +37,8 @@ impl Traffic<'_> {
     /// The largest batch that can both be gathered and run inside the objective: l(b) + b/r <= s.
     pub fn sustainable(&self) -> u32 {
         let budget = self.allowance - self.delays.control;
-        self.profile.largest_within(budget, self.delays.data + self.gap).max(1)
+        let gathered = self.profile.largest_within(budget, self.delays.data + self.gap);
+        gathered.max(self.rows.min(self.profile.max_batch())).max(1)
     }
 
     /// The devices that the traffic keeps busy in batches of that size.
@@ -52,7 +56,7 @@ impl Traffic<'_> {
         Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
     }
 
-    /// l(b)/b: the device time of one request in a batch of `batch`.
+    /// l(b)/b: the device time of one row in a batch of `batch`.
     fn cost_ns(&self, batch: u32) -> f64 {
         self.profile.latency(batch).as_nanos() as f64 / f64::from(batch)
     }
@@ -83,7 +87,7 @@ impl DropRule for WindowDrop {
 
 /// Heads are given up only for the smallest batch that still keeps up with the traffic.
 ///
-/// A batch smaller than the sustainable one costs more device time per request. With headroom h that is affordable up to
+/// A batch smaller than the sustainable one costs more device time per row. With headroom h that is affordable up to
 /// h times the cost of the sustainable batch: the queue gets shorter all the same, and no request is given up for
 /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].

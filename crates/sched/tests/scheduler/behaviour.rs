@@ -4,7 +4,9 @@ mod classes;
 mod devices;
 mod drops;
 mod models;
+mod needs;
 mod priorities;
+mod rows;
 mod windows;
 
 use downbeat_sched::*;

@@ -16,6 +16,8 @@ pub(crate) struct TestCluster<P: Policy> {
     default_priorities: BTreeMap<ModelId, Priority>,
     gpus: BTreeMap<GpuId, TestGpu>,
     requests: BTreeMap<RequestId, (Request, State)>,
+    /// Requests whose clients went away while they ran.
+    unwanted: BTreeSet<RequestId>,
     timer: Time,
     next_batch: u64,
     /// Batches that finished after a deadline: what a margin may have been learned from.
@@ -61,6 +63,7 @@ pub(crate) struct Started {
     pub(crate) model: u32,
     pub(crate) gpu: u32,
     pub(crate) ids: Vec<u64>,
+    pub(crate) rows: u32,
     pub(crate) reason: Release,
 }
 
@@ -88,6 +91,7 @@ impl<P: Policy> TestCluster<P> {
             default_priorities: BTreeMap::new(),
             gpus: BTreeMap::new(),
             requests: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
             timer: Time::NEVER,
             next_batch: 0,
             late: 0,
@@ -134,12 +138,13 @@ impl<P: Policy> TestCluster<P> {
     }
 
     pub(crate) fn fail(&mut self, gpu: GpuId) {
-        for lost in self.gpus.remove(&gpu).into_iter().flat_map(|device| device.sent) {
-            for id in lost.requests {
-                self.move_to(id, State::Waiting);
-            }
-        }
+        let sent = self.gpus.remove(&gpu).into_iter().flat_map(|device| device.sent);
+        let lost: Vec<_> = sent.flat_map(|sent| sent.requests).collect();
+        lost.iter().for_each(|&id| self.move_to(id, State::Waiting));
         self.tell(Event::GpuFailed { gpu });
+        for id in lost.iter().filter(|id| self.unwanted.contains(id)) {
+            assert_eq!(self.requests[id].1, State::Answered(Outcome::Cancelled), "nobody waits for {id:?}");
+        }
     }
 
     /// Delays what a device runs, and says nothing.
@@ -168,6 +173,11 @@ impl<P: Policy> TestCluster<P> {
     pub(crate) fn arrive(&mut self, request: Request) {
         self.requests.insert(request.id, (request, State::Waiting));
         self.tell(Event::Arrived(request));
+        let profiles = self.models.get(&request.model);
+        let largest = profiles.and_then(|profiles| profiles.values().map(LatencyProfile::max_batch).max());
+        let too_large = largest.is_some_and(|largest| request.rows > largest);
+        let answered_so = self.requests[&request.id].1 == State::Answered(Outcome::TooLarge);
+        assert_eq!(answered_so, too_large, "{request:?} for batches of up to {largest:?}");
     }
 
     /// A request of the default priority, arriving now. Requests are numbered from 0.
@@ -176,13 +186,25 @@ impl<P: Policy> TestCluster<P> {
     }
 
     pub(crate) fn request_at_level(&mut self, model: u32, deadline_ms: f64, level: u8) {
+        self.request_of(1, model, deadline_ms, level);
+    }
+
+    /// A request of several rows, of the default priority.
+    pub(crate) fn request_rows(&mut self, rows: u32, model: u32, deadline_ms: f64) {
+        self.request_of(rows, model, deadline_ms, 0);
+    }
+
+    pub(crate) fn request_of(&mut self, rows: u32, model: u32, deadline_ms: f64, level: u8) {
         let id = RequestId(self.requests.len() as u64);
         let (model, priority) = (ModelId(model), Priority(level));
-        self.arrive(Request { id, model, deadline: at(deadline_ms), priority });
+        self.arrive(Request { id, model, deadline: at(deadline_ms), priority, rows });
     }
 
     pub(crate) fn cancel(&mut self, id: RequestId) {
-        if let Some(&(request, _)) = self.requests.get(&id) {
+        if let Some(&(request, state)) = self.requests.get(&id) {
+            if matches!(state, State::Running(_)) {
+                self.unwanted.insert(id);
+            }
             self.tell(Event::Cancelled(request));
         }
     }
@@ -221,6 +243,10 @@ impl<P: Policy> TestCluster<P> {
         self.requests.values().filter(|(_, state)| *state == State::Finished).count()
     }
 
+    pub(crate) fn needed(&self, class: ClassId) -> f64 {
+        self.scheduler.needed(class)
+    }
+
     pub(crate) fn state(&self, id: u64) -> State {
         self.requests[&RequestId(id)].1
     }
@@ -236,6 +262,7 @@ impl<P: Policy> TestCluster<P> {
                 model: start.model.0,
                 gpu: start.gpu.0,
                 ids: requests.iter().map(|id| id.0).collect(),
+                rows: start.rows,
                 reason: start.reason,
             })
         };
@@ -315,7 +342,8 @@ impl<P: Policy> TestCluster<P> {
         let device = self.gpus.get(&start.gpu).expect("nothing starts on a device that is gone");
         assert!(!device.leaving, "nothing starts on a device that leaves");
         assert!(device.sent.len() < 2, "a device is sent at most one batch ahead");
-        let size = ids.len() as u32;
+        let size = ids.iter().map(|id| self.rows(id)).sum();
+        assert_eq!(start.rows, size);
         let profile = self.models[&start.model].get(&device.class).expect("only where the model is deployed");
         assert!((1..=profile.max_batch()).contains(&size), "a batch of {size}");
         assert!(
@@ -334,6 +362,7 @@ impl<P: Policy> TestCluster<P> {
         let mut before = None;
         for id in ids {
             let (request, _) = self.requests[id];
+            assert!(!self.unwanted.contains(id), "nobody waits for {id:?}");
             assert_eq!(request.model, start.model);
             assert!(start.finish_at <= request.deadline, "{id:?} would be late from the start");
             let place = Some((self.level(&request), request.deadline, request.id));
@@ -359,18 +388,24 @@ impl<P: Policy> TestCluster<P> {
         latency + Span::from_millis_f64(margin * latency.as_millis_f64())
     }
 
+    fn rows(&self, id: &RequestId) -> u32 {
+        self.requests[id].0.rows.max(1)
+    }
+
     /// A request that is left waiting while a later one of its model and priority starts must be one that this class of
     /// device can no longer serve: in this batch, where the model has no other class, and what is given up leaves at
-    /// once; in its largest one, where what is given up here goes on waiting for another class.
+    /// once; in its largest one, where what is given up here goes on waiting for another class, or requests have several
+    /// rows, and what a head is given up for need not fit together.
     fn check_overtaken(&self, start: &Start, ids: &[RequestId]) {
         let class = self.gpus[&start.gpu].class;
         let profiles = &self.models[&start.model];
         let profile = &profiles[&class];
         let largest = profile.max_batch();
-        let lost_before = if profiles.len() > 1 {
+        let lost_before = if profiles.len() > 1 || self.requests.values().any(|(request, _)| request.rows > 1)
+        {
             start.start_at.max(self.now + self.delays.lead(largest)) + self.stretch(profile.latency(largest))
         } else {
-            start.start_at + self.stretch(profile.latency(ids.len() as u32))
+            start.start_at + self.stretch(profile.latency(start.rows))
         };
         let started: Vec<Request> = ids.iter().map(|id| self.requests[id].0).collect();
         for (waiting, _) in self
@@ -382,27 +417,38 @@ impl<P: Policy> TestCluster<P> {
                 self.level(later) == self.level(waiting)
                     && (later.deadline, later.id) > (waiting.deadline, waiting.id)
             });
-            assert!(!overtaken || waiting.deadline < lost_before, "{waiting:?} was overtaken");
+            let lost = waiting.rows > largest || waiting.deadline < lost_before;
+            assert!(!overtaken || lost, "{waiting:?} was overtaken");
         }
     }
 
     /// What waits can still finish somewhere, were it sent alone right now: to a device of a class that is there, or of
-    /// any if none is.
+    /// any if none is. One of several rows may wait in vain until it is the head.
     fn check_nothing_hopeless_waits(&self) {
+        let mut heads = BTreeMap::new();
+        for (request, _) in self.requests.values().filter(|(_, state)| *state == State::Waiting) {
+            if self.models.contains_key(&request.model) {
+                let head = heads.entry((request.model, self.level(request))).or_insert(request);
+                if (request.deadline, request.id) < (head.deadline, head.id) {
+                    *head = request;
+                }
+            }
+        }
         let present: BTreeSet<ClassId> =
             self.gpus.values().filter(|device| !device.leaving).map(|device| device.class).collect();
         for (request, _) in self.requests.values().filter(|(_, state)| *state == State::Waiting) {
             let Some(profiles) = self.models.get(&request.model) else { continue };
-            let fastest = |counts: &dyn Fn(&ClassId) -> bool| {
-                profiles
-                    .iter()
-                    .filter(|(class, _)| counts(class))
-                    .map(|(_, profile)| profile.latency(1))
-                    .min()
-            };
-            let fastest = fastest(&|class| present.contains(class)).or_else(|| fastest(&|_| true));
-            let Some(fastest) = fastest else { continue };
-            let finish = self.now + self.delays.lead(1) + fastest;
+            let is_head = heads[&(request.model, self.level(request))].id == request.id;
+            let rows = if is_head { request.rows.max(1) } else { 1 };
+            let none_present = !profiles.keys().any(|class| present.contains(class));
+            let fastest = profiles
+                .iter()
+                .filter(|(class, profile)| {
+                    (none_present || present.contains(class)) && profile.max_batch() >= rows
+                })
+                .map(|(_, profile)| profile.latency(rows))
+                .min();
+            let finish = fastest.map_or(Time::NEVER, |fastest| self.now + self.delays.lead(rows) + fastest);
             assert!(
                 finish <= request.deadline,
                 "{request:?} is kept waiting although it is lost at {:?}",

@@ -10,9 +10,9 @@ use crate::cluster::{TestCluster, linear};
 const MODELS: u32 = 4;
 const GPUS: u32 = 4;
 
-/// A random life of a small cluster: traffic, cancellations, devices that come, go, fail and are late, models that
-/// change. All random numbers come from `seed`.
-fn live<P: Policy>(policy: P, seed: u64, classes: u16) -> TestCluster<P> {
+/// A random life of a small cluster: traffic of up to `widest` rows, cancellations, devices that come, go, fail and are
+/// late, models that change. All random numbers come from `seed`.
+fn live<P: Policy>(policy: P, seed: u64, classes: u16, widest: u32) -> TestCluster<P> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let delays = match random.random_range(0..3) {
         0 => Delays::default(),
@@ -39,7 +39,10 @@ fn live<P: Policy>(policy: P, seed: u64, classes: u16) -> TestCluster<P> {
                 let slo = Span::from_micros(random.random_range(500..60_000));
                 let deadline = cluster.now + slo;
                 let priority = Priority(if random.random_bool(0.8) { 1 } else { random.random_range(1..4) });
-                cluster.arrive(Request { id: RequestId(next_id), model, deadline, priority });
+                // Few rows are common, many are not; 0 counts as 1.
+                let most = random.random_range(1..=widest);
+                let rows = if widest == 1 { 1 } else { random.random_range(0..=most) };
+                cluster.arrive(Request { id: RequestId(next_id), model, deadline, priority, rows });
                 next_id += 1;
             }
             80..=84 if next_id > 0 => cluster.cancel(RequestId(random.random_range(0..next_id))),
@@ -80,9 +83,9 @@ fn random_profile(random: &mut Xoshiro256PlusPlus) -> LatencyProfile {
 
 /// The checks themselves are in [`TestCluster`]; here two runs of the same life must agree to the bit.
 fn holds<P: Policy>(policy: &P, seed: u64) -> Result<(), TestCaseError> {
-    for classes in [1, 3] {
-        let first = live(policy.clone(), seed, classes);
-        let again = live(policy.clone(), seed, classes);
+    for (classes, widest) in [(1, 1), (3, 1), (1, 6), (1, 45), (3, 45)] {
+        let first = live(policy.clone(), seed, classes, widest);
+        let again = live(policy.clone(), seed, classes, widest);
         prop_assert_eq!(first.log, again.log, "a replay differs");
     }
     Ok(())
@@ -128,17 +131,29 @@ fn any_event() -> impl Strategy<Value = Event> {
     let model = prop_oneof![0u32..4, Just(ID_LIMIT), Just(u32::MAX)].prop_map(ModelId);
     let time = edge.clone().prop_map(Time::from_nanos);
     let batch = edge.clone().prop_map(BatchId);
-    let request =
-        (edge, model.clone(), time.clone(), any::<u8>()).prop_map(|(id, model, deadline, priority)| {
-            Request { id: RequestId(id), model, deadline, priority: Priority(priority) }
-        });
+    let rows = prop_oneof![4 => Just(1u32), 3 => 0u32..60, 1 => Just(u32::MAX)];
+    let request = (edge, model.clone(), time.clone(), any::<u8>(), rows).prop_map(
+        |(id, model, deadline, priority, rows)| Request {
+            id: RequestId(id),
+            model,
+            deadline,
+            priority: Priority(priority),
+            rows,
+        },
+    );
     let profile =
         (0.0f64..3.0, 0.0f64..10.0, 1u32..50).prop_map(|(alpha, beta, max)| linear(alpha, beta + 0.01, max));
-    let spec = (prop::collection::vec((class.clone(), profile.clone()), 0..4), any::<u8>(), 0usize..10)
-        .prop_map(|(profiles, priority, queue_limit)| ModelSpec {
+    let spec = (
+        prop::collection::vec((class.clone(), profile.clone()), 0..4),
+        any::<u8>(),
+        0usize..10,
+        any::<u64>(),
+    )
+        .prop_map(|(profiles, priority, queue_limit, leeway)| ModelSpec {
             profiles,
             default_priority: Priority(priority),
             queue_limit,
+            leeway: Span::from_nanos(leeway),
         });
     prop_oneof![
         6 => request.clone().prop_map(Event::Arrived),

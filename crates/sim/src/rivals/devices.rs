@@ -99,7 +99,8 @@ impl Devices {
         lane.sent.push_back(Sent { batch, model, size, begins_at, run, earliest });
         lane.free_at = finish_at;
         // Not `begins_at`: a device that is through early begins early.
-        let start = Start { batch, model, gpu, start_at: earliest, finish_at, reason, requests: 0..0 };
+        let start_at = earliest;
+        let start = Start { batch, model, gpu, start_at, finish_at, reason, rows: size, requests: 0..0 };
         out.actions.start(start, requests);
     }
 

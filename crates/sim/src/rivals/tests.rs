@@ -132,7 +132,13 @@ impl<'a> Lab<'a> {
     fn arrive(&mut self, now: Time, id: u64, model: u32) -> Event {
         self.inside.insert(id, None);
         let deadline = now + self.cluster.models[model as usize].slo;
-        Event::Arrived(Request { id: RequestId(id), model: ModelId(model), deadline, priority: Priority(0) })
+        Event::Arrived(Request {
+            id: RequestId(id),
+            model: ModelId(model),
+            deadline,
+            priority: Priority(0),
+            rows: 1,
+        })
     }
 
     fn end(&mut self, now: Time, gpu: usize) -> Event {

@@ -177,6 +177,39 @@ fn a_device_that_says_it_is_late_is_sent_the_next_batch_for_then() {
     assert_eq!((batch.sent_ms, batch.start_ms), (11.0, 12.0));
 }
 
+/// The device should be free at 9 and says at 5 that it will be at 14. Sent at 11, two rows make the deadline at 21 and
+/// three do not; what is due at 19 is lost.
+#[test]
+fn a_device_that_says_it_is_late_is_sent_only_what_still_makes_it() {
+    let delays = Delays { control: span(3.0), data: Span::ZERO };
+    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    cluster.request(0, 50.0); // From 3 to 9.
+    cluster.run_until(at(5.0));
+    cluster.delay(GpuId(0), span(5.0));
+    cluster.request(0, 19.0);
+    cluster.request_rows(2, 0, 21.0);
+    cluster.request(0, 21.0);
+    cluster.drain();
+    assert_eq!(cluster.batches()[1..], [(14.0, 0, vec![2])]);
+    assert_eq!(cluster.state(1), State::Answered(Outcome::Expired));
+    assert_eq!(cluster.state(3), State::Answered(Outcome::Expired));
+}
+
+/// It says at 2 that it will be late, and at 4 that it will not: what it is sent starts when it is free.
+#[test]
+fn a_device_that_makes_up_for_its_delay_is_sent_the_next_batch_for_then() {
+    let delays = Delays { control: span(1.0), data: Span::ZERO };
+    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    cluster.request(0, 50.0); // From 1 to 7.
+    cluster.request(0, 50.0);
+    for (now_ms, free_ms) in [(2.0, 30.0), (4.0, 7.0)] {
+        cluster.run_until(at(now_ms));
+        cluster.tell(Event::GpuLate { gpu: GpuId(0), free_at: at(free_ms) });
+    }
+    cluster.drain();
+    assert_eq!(cluster.batches()[1..], [(7.0, 0, vec![1])]);
+}
+
 /// Sent at 6, 3 ms ahead of the device: from 9 on, l(2) fits before 16 and l(3) does not.
 #[test]
 fn a_batch_sent_ahead_is_formed_for_the_time_at_which_the_device_is_free() {

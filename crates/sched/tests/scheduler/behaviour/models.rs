@@ -37,11 +37,36 @@ fn cancelling_what_runs_or_has_left_or_was_never_there_does_nothing() {
     cluster.run_until(at(10.0));
     cluster.cancel(RequestId(0));
     for model in [0, 7] {
-        let (model, priority) = (ModelId(model), Priority(1));
-        cluster.tell(Event::Cancelled(Request { id: RequestId(9), model, deadline: at(12.0), priority }));
+        let (id, model, priority) = (RequestId(9), ModelId(model), Priority(1));
+        cluster.tell(Event::Cancelled(Request { id, model, deadline: at(12.0), priority, rows: 1 }));
     }
     assert_eq!(cluster.log.len(), actions);
     assert_eq!(cluster.state(0), State::Finished);
+}
+
+/// Both run in one batch, and one client goes away: when the device fails, only the other request is run again.
+#[test]
+fn a_request_whose_client_has_gone_is_not_run_again_when_its_device_fails() {
+    let mut cluster = one_model(eager(), 0);
+    (0..2).for_each(|_| cluster.request(0, 50.0));
+    cluster.join(GpuId(0), ClassId(0));
+    (0..2).for_each(|_| cluster.cancel(RequestId(0)));
+    assert_eq!(cluster.state(0), State::Running(GpuId(0)));
+    cluster.fail(GpuId(0));
+    assert_eq!(cluster.state(0), State::Answered(Outcome::Cancelled));
+    cluster.join(GpuId(1), ClassId(0));
+    cluster.drain();
+    assert_eq!(cluster.batches(), [(0.0, 0, vec![0, 1]), (0.0, 1, vec![1])]);
+}
+
+#[test]
+fn a_request_whose_client_has_gone_is_answered_once_when_model_and_device_go_too() {
+    let mut cluster = one_model(eager(), 1);
+    cluster.request(0, 50.0);
+    cluster.remove_model(ModelId(0));
+    cluster.cancel(RequestId(0));
+    cluster.fail(GpuId(0));
+    assert_eq!(cluster.state(0), State::Answered(Outcome::Cancelled));
 }
 
 #[test]

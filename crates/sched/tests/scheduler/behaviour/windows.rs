@@ -234,7 +234,7 @@ fn a_timer_that_fires_early_is_armed_again() {
     let mut scheduler = Scheduler::new(deferred(), Delays::default());
     let mut out = Actions::new();
     let model = ModelId(0);
-    let request = Request { id: RequestId(0), model, deadline: at(12.0), priority: Priority(1) };
+    let request = Request { id: RequestId(0), model, deadline: at(12.0), priority: Priority(1), rows: 1 };
     scheduler.handle(at(0.0), Event::ModelAdded { model, spec: on_class_0(1.0, 5.0, 32) }, &mut out);
     scheduler.handle(at(0.0), Event::GpuJoined { gpu: GpuId(0), class: ClassId(0) }, &mut out);
     scheduler.handle(at(0.0), Event::Arrived(request), &mut out);

@@ -105,8 +105,13 @@ fn without_a_timeout_the_queue_does_not_grow_without_end() {
     let mut out = Outbox::default();
     for id in 0..LEAST_BOUND as u64 + 10 {
         let deadline = Time::ZERO + Span::from_millis(40);
-        let request =
-            Request { id: RequestId(id), model: ModelId(0), deadline, priority: downbeat_sched::Priority(0) };
+        let request = Request {
+            id: RequestId(id),
+            model: ModelId(0),
+            deadline,
+            priority: downbeat_sched::Priority(0),
+            rows: 1,
+        };
         policy.handle(Time::ZERO, Event::Arrived(request), &mut out);
     }
     // The first runs.

@@ -1,0 +1,211 @@
+//! What the frontends ask, answered.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use downbeat_oip::proto::{ModelConfig, ModelStatistics};
+use downbeat_oip::{
+    Failure, InferRequest, InferResponse, Parameter, Reason, RequestedOutput, Tensor, classify,
+};
+use downbeat_profile::Span;
+use downbeat_repository::ModelDefinition;
+use downbeat_sched::RequestId;
+use tokio::sync::oneshot;
+
+use crate::catalogue::Served;
+use crate::clock::span;
+use crate::control::Order;
+use crate::dispatch::{Command, Completed, Job, Runtime};
+use crate::intake::{Intake, take_in};
+use crate::server::Core;
+use crate::service::{IndexEntry, ModelMetadata, Service};
+
+impl Service for Core {
+    async fn infer(
+        &self,
+        mut request: InferRequest,
+        timeout: Option<Duration>,
+    ) -> Result<InferResponse, Failure> {
+        let arrived = self.runtime.clock.now();
+        let served = self.catalogue.find(&request.model, &request.version).inspect_err(|failure| {
+            self.metrics.rejected(failure.reason);
+        })?;
+        let refused = |failure: &Failure| served.meter.failed(failure.reason);
+        let intake = take_in(&served.definition, &mut request).inspect_err(refused)?;
+        let bytes = intake.inputs.iter().map(|input| input.data.len() as u64).sum();
+        let permit = self.admission.admit(bytes).inspect_err(refused)?;
+        let Intake { inputs, rows, priority, timeout: asked } = intake;
+        let bounds = [Some(served.slo), asked.map(span), timeout.map(span)];
+        let within = bounds.into_iter().flatten().min().unwrap_or(served.slo);
+        let (reply, answer) = oneshot::channel();
+        let job = Job {
+            instance: served.instance,
+            inputs: inputs.into(),
+            rows,
+            priority,
+            arrived,
+            due: arrived + within,
+            reply,
+            permit,
+        };
+        let id = self.runtime.next_request();
+        self.runtime.send(Command::Submit { id, job });
+        let mut watch = ClientWatch { runtime: &self.runtime, id, answered: false };
+        let answer = answer.await;
+        watch.answered = true;
+        let completed =
+            answer.unwrap_or_else(|_| Err(Failure::new(Reason::Unavailable, "the server stops")))?;
+        respond(&served, request, completed)
+    }
+
+    fn is_ready(&self) -> bool {
+        let started = self.started.load(Ordering::Relaxed) && !self.draining.load(Ordering::Relaxed);
+        started && self.standing.borrow().devices > 0
+    }
+
+    fn is_model_ready(&self, model: &str, version: &str) -> Result<bool, Failure> {
+        match self.catalogue.find(model, version) {
+            Ok(_) => Ok(self.standing.borrow().devices > 0),
+            Err(failure) if failure.reason == Reason::Unavailable => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn metadata(&self, model: &str, version: &str) -> Result<ModelMetadata, Failure> {
+        let served = self.catalogue.find(model, version)?;
+        let versions = self.catalogue.served(model);
+        let definition = &served.definition;
+        Ok(ModelMetadata {
+            name: definition.name.clone(),
+            versions: versions.iter().map(|served| served.version.to_string()).collect(),
+            platform: definition.config.platform.clone(),
+            inputs: definition.inputs.clone(),
+            outputs: definition.outputs.clone(),
+        })
+    }
+
+    fn config(&self, model: &str, version: &str) -> Result<ModelConfig, Failure> {
+        Ok(self.catalogue.find(model, version)?.definition.config.clone())
+    }
+
+    fn statistics(&self, model: &str, version: &str) -> Result<Vec<ModelStatistics>, Failure> {
+        if model.is_empty() {
+            let all = self.catalogue.names().into_iter().flat_map(|name| self.catalogue.served(&name));
+            return Ok(all.map(|served| served.meter.statistics()).collect());
+        }
+        let found = self.catalogue.find(model, version)?;
+        let served = if version.is_empty() { self.catalogue.served(model) } else { vec![found] };
+        Ok(served.iter().map(|served| served.meter.statistics()).collect())
+    }
+
+    fn index(&self, ready_only: bool) -> Vec<IndexEntry> {
+        let mut names = self.repository.models().unwrap_or_default();
+        names.extend(self.catalogue.names());
+        names.sort();
+        names.dedup();
+        let entries = names.into_iter().flat_map(|name| {
+            let versions = self.catalogue.versions(&name);
+            let never =
+                versions.is_empty().then(|| IndexEntry { name: name.clone(), ..IndexEntry::default() });
+            let entry = move |(number, version): (u64, crate::catalogue::Version)| IndexEntry {
+                name: name.clone(),
+                version: if number > 0 { number.to_string() } else { String::new() },
+                state: version.state.to_string(),
+                reason: version.reason,
+            };
+            never.into_iter().chain(versions.into_iter().map(entry))
+        });
+        entries.filter(|entry| !ready_only || entry.state == "READY").collect()
+    }
+
+    async fn load(&self, model: &str, config: Option<String>) -> Result<(), Failure> {
+        let named =
+            |failure: Failure| Failure::new(failure.reason, format!("failed to load {model:?}: {failure}"));
+        let config = config.map(|json| downbeat_oip::config::from_json(&json)).transpose().map_err(named)?;
+        self.order(|reply| Order::Load { model: model.to_owned(), config: config.map(Box::new), reply }).await
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), Failure> {
+        self.order(|reply| Order::Unload { model: model.to_owned(), reply }).await
+    }
+
+    fn rejected(&self, model: &str, reason: Reason) {
+        match self.catalogue.find(model, "") {
+            Ok(served) => served.meter.failed(reason),
+            // What a client calls a model that does not exist must not become a label.
+            Err(_) => self.metrics.rejected(reason),
+        }
+    }
+}
+
+impl Core {
+    async fn order(
+        &self,
+        order: impl FnOnce(oneshot::Sender<Result<(), Failure>>) -> Order,
+    ) -> Result<(), Failure> {
+        let stopping = || Failure::new(Reason::Unavailable, "the server stops");
+        let (reply, done) = oneshot::channel();
+        self.orders.send(order(reply)).await.map_err(|_| stopping())?;
+        done.await.unwrap_or_else(|_| Err(stopping()))
+    }
+}
+
+/// Dropped before the answer came, the client has gone: the request leaves the queue.
+struct ClientWatch<'a> {
+    runtime: &'a Runtime,
+    id: RequestId,
+    answered: bool,
+}
+
+impl Drop for ClientWatch<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.runtime.send(Command::Cancel { id: self.id });
+        }
+    }
+}
+
+fn respond(
+    served: &Arc<Served>,
+    request: InferRequest,
+    completed: Completed,
+) -> Result<InferResponse, Failure> {
+    let us = |span: Span| Parameter::Uint(span.as_nanos() / 1_000);
+    let parameters = [
+        ("downbeat_queue_us", us(completed.queue)),
+        ("downbeat_compute_us", us(completed.compute)),
+        ("downbeat_batch_size", Parameter::Uint(completed.batch_rows.into())),
+        ("downbeat_device", Parameter::String(completed.device.as_ref().to_owned())),
+    ];
+    let outputs = if request.outputs.is_empty() {
+        completed.outputs
+    } else {
+        let wanted = |output| wanted(&served.definition, &completed.outputs, output);
+        request.outputs.iter().map(wanted).collect::<Result<_, _>>()?
+    };
+    Ok(InferResponse {
+        model: request.model,
+        version: served.version.to_string(),
+        id: request.id,
+        parameters: parameters.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        outputs,
+    })
+}
+
+/// An output as the request wants it: the tensor, or its most likely classes.
+fn wanted(
+    definition: &ModelDefinition,
+    outputs: &[Tensor],
+    wanted: &RequestedOutput,
+) -> Result<Tensor, Failure> {
+    let RequestedOutput { name, classes } = wanted;
+    let output = outputs.iter().find(|output| output.name == *name);
+    let missing = || Failure::new(Reason::Failed, format!("the model gave no output {name:?}"));
+    let output = output.ok_or_else(missing)?;
+    if *classes == 0 {
+        return Ok(output.clone());
+    }
+    let labels = definition.labels.get(name).map(Vec::as_slice).unwrap_or_default();
+    classify(output, *classes, labels, definition.max_batch > 0)
+}

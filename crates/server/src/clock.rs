@@ -1,0 +1,32 @@
+//! The scheduler's clock.
+
+use std::time::{Duration, Instant};
+
+use downbeat_profile::Span;
+use downbeat_sched::Time;
+
+/// Tells the scheduler's time: nanoseconds since the server started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        Clock { origin: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Time {
+        Time::ZERO + span(self.origin.elapsed())
+    }
+
+    /// When the operating system's clock shows `time`; `None` for a time that never comes.
+    pub(crate) fn instant(self, time: Time) -> Option<Instant> {
+        self.origin.checked_add(Duration::from_nanos(time.as_nanos()))
+    }
+}
+
+/// A duration in the core's unit.
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,142 @@
+//! Devices as people name them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use downbeat_profile::{DeviceClass, DeviceClassError};
+use serde::Deserialize;
+
+/// Devices of one kind: `cpu`, `cpu:2`, `cuda:0`, `tensorrt:1`, `emulated:8`, each with an optional class:
+/// `cuda:0@h200/7g`. `none` stands for no device.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct DeviceSpec {
+    /// What they are.
+    pub kind: DeviceKind,
+    /// How many.
+    pub count: u32,
+    /// Devices of one class share latency profiles.
+    pub class: DeviceClass,
+}
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// ONNX Runtime on the CPU.
+    Cpu,
+    /// ONNX Runtime with CUDA on the GPU of this number.
+    Cuda(u32),
+    /// ONNX Runtime with TensorRT on the GPU of this number.
+    TensorRt(u32),
+    /// Takes as long as a profile says, and computes nothing.
+    Emulated,
+}
+
+/// Emulated devices in one worker, each a thread that sleeps.
+const EMULATED_MAX: u32 = 4096;
+
+/// Workers on the CPU: more than any machine has cores for.
+const CPU_MAX: u32 = 256;
+
+/// Why a name is not that of a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceSpecError {
+    /// Not one of the kinds.
+    #[error(
+        "{0:?} is not a device: use cpu, cpu:2 (two workers), cuda:0, tensorrt:0 or emulated:8, each with an optional @class"
+    )]
+    Kind(String),
+    /// Not a number, or none that makes sense.
+    #[error("{number:?} in the device {name:?} is not a number{range}")]
+    Number {
+        /// The device as written.
+        name: String,
+        /// Its number as written.
+        number: String,
+        /// What is allowed.
+        range: String,
+    },
+    /// The class is none.
+    #[error(transparent)]
+    Class(#[from] DeviceClassError),
+}
+
+impl FromStr for DeviceSpec {
+    type Err = DeviceSpecError;
+
+    fn from_str(name: &str) -> Result<DeviceSpec, DeviceSpecError> {
+        let (device, class) = match name.split_once('@') {
+            Some((device, class)) => (device, Some(class)),
+            None => (name, None),
+        };
+        let (kind, number) = match device.split_once(':') {
+            Some((kind, number)) => (kind, Some(number)),
+            None => (device, None),
+        };
+        let number_in = |range: std::ops::RangeInclusive<u32>, default: u32| match number {
+            None => Ok(default),
+            Some(text) => text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+                let range = format!(" from {} to {}", range.start(), range.end());
+                DeviceSpecError::Number { name: name.to_owned(), number: text.to_owned(), range }
+            }),
+        };
+        let (kind, count, of) = match kind {
+            "cpu" => (DeviceKind::Cpu, number_in(1..=CPU_MAX, 1)?, "cpu"),
+            "cuda" => (DeviceKind::Cuda(number_in(0..=1023, 0)?), 1, "cuda"),
+            "tensorrt" => (DeviceKind::TensorRt(number_in(0..=1023, 0)?), 1, "tensorrt"),
+            "emulated" => (DeviceKind::Emulated, number_in(1..=EMULATED_MAX, 1)?, "emulated"),
+            "none" => (DeviceKind::Cpu, 0, "none"),
+            _ => return Err(DeviceSpecError::Kind(name.to_owned())),
+        };
+        Ok(DeviceSpec { kind, count, class: class.unwrap_or(of).parse()? })
+    }
+}
+
+impl TryFrom<String> for DeviceSpec {
+    type Error = DeviceSpecError;
+
+    fn try_from(name: String) -> Result<DeviceSpec, DeviceSpecError> {
+        name.parse()
+    }
+}
+
+impl DeviceSpec {
+    /// What one worker process takes of these devices: emulated ones all, of the others each one.
+    pub(crate) fn workers(&self) -> Vec<DeviceSpec> {
+        match self.kind {
+            DeviceKind::Emulated => vec![self.clone()],
+            _ => vec![DeviceSpec { count: 1, ..self.clone() }; self.count as usize],
+        }
+    }
+
+    /// Whether these devices only take time.
+    pub fn is_emulated(&self) -> bool {
+        self.kind == DeviceKind::Emulated
+    }
+
+    /// The name of one of the devices.
+    pub(crate) fn device_name(&self, index: u32) -> String {
+        match self.kind {
+            DeviceKind::Emulated => format!("emulated:{index}"),
+            DeviceKind::Cpu => format!("cpu:{index}"),
+            DeviceKind::Cuda(number) => format!("cuda:{number}"),
+            DeviceKind::TensorRt(number) => format!("tensorrt:{number}"),
+        }
+    }
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            DeviceKind::Cpu if self.count == 0 => return f.write_str("none"),
+            DeviceKind::Cpu => write!(f, "cpu:{}", self.count)?,
+            DeviceKind::Emulated => write!(f, "emulated:{}", self.count)?,
+            DeviceKind::Cuda(number) => write!(f, "cuda:{number}")?,
+            DeviceKind::TensorRt(number) => write!(f, "tensorrt:{number}")?,
+        }
+        write!(f, "@{}", self.class)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,439 @@
+//! The dispatcher itself.
+
+#![allow(clippy::disallowed_types, reason = "jobs are looked up by id and never walked through")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use downbeat_oip::{Failure, Reason};
+use downbeat_profile::{LatencyProfile, Span};
+use downbeat_sched::{
+    Action, Actions, Adaptive, BatchId, ClassId, Delays, Event, GpuId, ModelId, Outcome, Request, RequestId,
+    Scheduler, Start, Time,
+};
+use tokio::sync::oneshot;
+
+use super::device::Device;
+use super::instance::{Instance, Shape, Stream};
+use super::job::Sent;
+use super::{Batch, Completed, InstanceId, InstanceSpec, Job, Outputs};
+use crate::metrics::DeviceMeter;
+
+/// Where batches go.
+pub(crate) trait Outbox {
+    /// Sends a batch to a device, behind what it was sent before.
+    fn send(&mut self, gpu: GpuId, batch: Batch);
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// A request came in.
+    Submit { id: RequestId, job: Job },
+    /// A request's client went away.
+    Cancel { id: RequestId },
+    /// A device finished a batch; it was busy for this long.
+    Finished { gpu: GpuId, batch: BatchId, busy: Span, outputs: Outputs },
+    /// A device has loaded all models and can work.
+    DeviceJoined { gpu: GpuId, class: ClassId, name: Arc<str>, meter: Arc<DeviceMeter> },
+    /// A device takes no more batches; what it has, it finishes.
+    DeviceLeft { gpu: GpuId },
+    /// A device is gone, with all it had.
+    DeviceFailed { gpu: GpuId },
+    /// A model is loaded.
+    Deploy { instance: InstanceId, spec: InstanceSpec },
+    /// A model has come to a further class of devices, or was measured anew.
+    Profile { instance: InstanceId, class: ClassId, profile: LatencyProfile },
+    /// No more requests will come for a model; say so when the last one has left.
+    Withdraw { instance: InstanceId, done: oneshot::Sender<()> },
+}
+
+/// Holds all requests, and carries out what the scheduler decides. See the [module](super).
+pub(crate) struct Dispatcher<O> {
+    scheduler: Scheduler<Adaptive>,
+    actions: Actions,
+    jobs: HashMap<RequestId, Held>,
+    instances: BTreeMap<InstanceId, Instance>,
+    /// By the scheduler's number for them.
+    streams: Vec<Option<Stream>>,
+    devices: BTreeMap<GpuId, Device>,
+    /// Kept of every deadline for the way back to the client.
+    reserve: Span,
+    timer_at: Time,
+    outbox: O,
+}
+
+struct Held {
+    job: Job,
+    model: ModelId,
+    running: bool,
+}
+
+impl<O: Outbox> Dispatcher<O> {
+    pub(crate) fn new(delays: Delays, reserve: Span, outbox: O) -> Dispatcher<O> {
+        Dispatcher {
+            scheduler: Scheduler::new(Adaptive, delays),
+            actions: Actions::new(),
+            jobs: HashMap::new(),
+            instances: BTreeMap::new(),
+            streams: Vec::new(),
+            devices: BTreeMap::new(),
+            reserve,
+            timer_at: Time::NEVER,
+            outbox,
+        }
+    }
+
+    /// When [`tick`](Self::tick) wants to be called.
+    pub(crate) fn wake_at(&self) -> Time {
+        let overdue = self.devices.values().map(|device| device.expected_at).min();
+        self.timer_at.min(overdue.unwrap_or(Time::NEVER))
+    }
+
+    /// The devices of a class that the traffic needs, as far as the scheduler can tell.
+    pub(crate) fn needed(&self, class: ClassId) -> f64 {
+        self.scheduler.needed(class)
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Time) {
+        let overdue: Vec<(GpuId, Time)> =
+            self.devices.iter_mut().filter_map(|(&gpu, device)| Some((gpu, device.overdue(now)?))).collect();
+        for (gpu, free_at) in overdue {
+            self.schedule(now, Event::GpuLate { gpu, free_at });
+        }
+        if self.timer_at <= now {
+            self.schedule(now, Event::Timer);
+        }
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn handle(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Submit { id, job } => self.submit(now, id, job),
+            Command::Cancel { id } => self.cancel(now, id),
+            Command::Finished { gpu, batch, busy, outputs } => self.finished(now, gpu, batch, busy, outputs),
+            Command::DeviceJoined { gpu, class, name, meter } => {
+                self.devices.insert(gpu, Device::new(name, class, meter));
+                self.schedule(now, Event::GpuJoined { gpu, class });
+            }
+            Command::DeviceLeft { gpu } => self.schedule(now, Event::GpuLeft { gpu }),
+            Command::DeviceFailed { gpu } => self.device_failed(now, gpu),
+            Command::Deploy { instance, spec } => {
+                self.instances.insert(instance, Instance::new(spec));
+            }
+            Command::Profile { instance, class, profile } => self.profile(now, instance, class, &profile),
+            Command::Withdraw { instance, done } => {
+                if let Some(known) = self.instances.get_mut(&instance) {
+                    known.withdrawn = Some(done);
+                    self.retire(now, instance);
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, now: Time, id: RequestId, job: Job) {
+        match self.place(now, &job) {
+            Ok(model) => {
+                let request = self.request(id, &job, model);
+                self.jobs.insert(id, Held { job, model, running: false });
+                self.schedule(now, Event::Arrived(request));
+            }
+            Err(failure) => {
+                if let Some(instance) = self.instances.get(&job.instance) {
+                    instance.spec.meter.failed(failure.reason);
+                }
+                answer(job, Err(failure));
+            }
+        }
+    }
+
+    /// Finds the stream of a request, or opens one, and counts the request in.
+    fn place(&mut self, now: Time, job: &Job) -> Result<ModelId, Failure> {
+        let unavailable = |message: &str| Failure::new(Reason::Unavailable, message);
+        let Some(instance) = self.instances.get_mut(&job.instance) else {
+            return Err(unavailable("the model is being unloaded"));
+        };
+        if instance.withdrawn.is_some() {
+            return Err(unavailable("the model is being unloaded"));
+        }
+        let runs_it = |device: &Device| instance.profile(device.class).is_some();
+        if !self.devices.values().any(runs_it) {
+            return Err(unavailable("no worker is there to run the model"));
+        }
+        if instance.waiting >= instance.spec.queue_limit {
+            let message = format!("{} requests wait for the model, its limit", instance.spec.queue_limit);
+            return Err(Failure::new(Reason::Overloaded, message));
+        }
+        let shape = Shape::of(&job.inputs);
+        let model = match instance.streams.get(&shape) {
+            Some(&model) => model,
+            None => self.open_stream(now, job.instance, shape)?,
+        };
+        if let Some(instance) = self.instances.get_mut(&job.instance) {
+            instance.jobs += 1;
+            instance.waiting += 1;
+            instance.spec.meter.waiting(instance.waiting);
+        }
+        if let Some(stream) = self.stream(model) {
+            stream.jobs += 1;
+        }
+        Ok(model)
+    }
+
+    fn open_stream(&mut self, now: Time, id: InstanceId, shape: Shape) -> Result<ModelId, Failure> {
+        let full = self.instances.get(&id).is_some_and(|instance| !instance.takes_another_stream());
+        if full && !self.close_idle_stream(now, id) {
+            let message = "requests of too many different shapes wait for the model";
+            return Err(Failure::new(Reason::Overloaded, message));
+        }
+        let Some(instance) = self.instances.get_mut(&id) else {
+            return Err(Failure::new(Reason::Unavailable, "the model is being unloaded"));
+        };
+        let index = self.streams.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.streams.push(None);
+            self.streams.len() - 1
+        });
+        let model = ModelId(index as u32);
+        instance.streams.insert(shape.clone(), model);
+        self.streams[index] = Some(Stream::new(id, shape));
+        let spec = instance.model_spec();
+        self.schedule(now, Event::ModelAdded { model, spec });
+        Ok(model)
+    }
+
+    fn close_idle_stream(&mut self, now: Time, id: InstanceId) -> bool {
+        let Some(instance) = self.instances.get(&id) else { return false };
+        let idle = |model: &ModelId| {
+            let stream = self.streams.get(model.0 as usize).and_then(Option::as_ref);
+            stream.is_some_and(|stream| stream.jobs == 0)
+        };
+        let Some(model) = instance.streams.values().copied().find(idle) else { return false };
+        self.close_stream(now, model);
+        true
+    }
+
+    fn close_stream(&mut self, now: Time, model: ModelId) {
+        let Some(stream) = self.streams.get_mut(model.0 as usize).and_then(Option::take) else { return };
+        if let Some(instance) = self.instances.get_mut(&stream.instance) {
+            instance.streams.remove(&stream.shape);
+        }
+        self.schedule(now, Event::ModelRemoved { model });
+    }
+
+    fn cancel(&mut self, now: Time, id: RequestId) {
+        if let Some(held) = self.jobs.get(&id) {
+            let request = self.request(id, &held.job, held.model);
+            self.schedule(now, Event::Cancelled(request));
+        }
+    }
+
+    fn finished(&mut self, now: Time, gpu: GpuId, batch: BatchId, busy: Span, outputs: Outputs) {
+        let Some(device) = self.devices.get_mut(&gpu) else { return };
+        let Some(sent) = device.finish(batch) else { return };
+        device.meter.busy(busy);
+        let (class, device) = (device.class, Arc::clone(&device.name));
+        if let Some(instance) = self.stream(sent.model).map(|stream| stream.instance)
+            && let Some(instance) = self.instances.get(&instance)
+        {
+            instance.spec.meter.executed(sent.rows, busy);
+        }
+        // The scheduler first: the device may have been waited for.
+        self.schedule(now, Event::BatchFinished { gpu, batch });
+        self.correct(now, &sent, class, busy);
+        let mut outputs = outputs.map(Vec::into_iter);
+        for id in sent.requests {
+            let outputs = match &mut outputs {
+                Ok(each) => Ok(each.next().unwrap_or_default()),
+                Err(trouble) => Err(Failure::new(Reason::Failed, trouble.clone())),
+            };
+            let Some(held) = self.jobs.remove(&id) else { continue };
+            let queue = now.since(held.job.arrived) - busy;
+            let completed = outputs.map(|outputs| Completed {
+                outputs,
+                queue,
+                compute: busy,
+                batch_rows: sent.rows,
+                device: Arc::clone(&device),
+            });
+            self.leave(now, held, completed);
+        }
+    }
+
+    /// Corrects the prediction of a stream whose batches take longer or shorter than they should.
+    fn correct(&mut self, now: Time, sent: &Sent, class: ClassId, busy: Span) {
+        let Some(stream) = self.streams.get_mut(sent.model.0 as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        let Some(instance) = self.instances.get(&stream.instance) else { return };
+        let Some(profile) = instance.profile(class) else { return };
+        if let Some(factor) = stream.correction(class).observe(profile.latency(sent.rows), busy)
+            && let Ok(profile) = profile.scaled(factor)
+        {
+            instance.spec.meter.corrected(factor);
+            self.schedule(now, Event::ProfileChanged { model: sent.model, class, profile });
+        }
+    }
+
+    fn device_failed(&mut self, now: Time, gpu: GpuId) {
+        let Some(device) = self.devices.remove(&gpu) else { return };
+        // Before the scheduler starts them again elsewhere.
+        for sent in device.into_sent() {
+            for id in sent.requests {
+                if let Some(held) = self.jobs.get_mut(&id) {
+                    held.running = false;
+                    if let Some(instance) = self.instances.get_mut(&held.job.instance) {
+                        instance.waiting += 1;
+                    }
+                }
+            }
+        }
+        self.schedule(now, Event::GpuFailed { gpu });
+    }
+
+    fn profile(&mut self, now: Time, id: InstanceId, class: ClassId, profile: &LatencyProfile) {
+        let Some(instance) = self.instances.get_mut(&id) else { return };
+        instance.spec.profiles.retain(|(of, _)| *of != class);
+        instance.spec.profiles.push((class, profile.clone()));
+        for model in instance.streams.values().copied().collect::<Vec<_>>() {
+            if let Some(stream) = self.stream(model) {
+                *stream.correction(class) = super::correction::Correction::default();
+            }
+            self.schedule(now, Event::ProfileChanged { model, class, profile: profile.clone() });
+        }
+    }
+
+    /// Tells the scheduler and does what it says.
+    fn schedule(&mut self, now: Time, event: Event) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.scheduler.handle(now, event, &mut actions);
+        for action in actions.list() {
+            match action {
+                Action::Start(start) => self.start(start, actions.requests(start)),
+                Action::Answer { request, outcome } => self.refuse(now, *request, *outcome),
+                Action::ArmTimer { at } => self.timer_at = *at,
+            }
+        }
+        actions.clear();
+        self.actions = actions;
+    }
+
+    fn start(&mut self, start: &Start, ids: &[RequestId]) {
+        let Some(stream) = self.streams.get(start.model.0 as usize).and_then(Option::as_ref) else { return };
+        let instance = stream.instance;
+        let mut requests = Vec::with_capacity(ids.len());
+        for id in ids {
+            if let Some(held) = self.jobs.get_mut(id) {
+                held.running = true;
+                requests.push((held.job.rows, Arc::clone(&held.job.inputs)));
+            }
+        }
+        if let Some(known) = self.instances.get_mut(&instance) {
+            known.waiting -= requests.len().min(known.waiting);
+            known.spec.meter.waiting(known.waiting);
+            known.spec.meter.released(start.rows, start.reason);
+        }
+        if let Some(device) = self.devices.get_mut(&start.gpu) {
+            device.send(Sent {
+                batch: start.batch,
+                model: start.model,
+                rows: start.rows,
+                requests: ids.to_vec(),
+                start_at: start.start_at,
+                finish_at: start.finish_at,
+            });
+        }
+        self.outbox.send(start.gpu, Batch { id: start.batch, instance, rows: start.rows, requests });
+    }
+
+    fn refuse(&mut self, now: Time, id: RequestId, outcome: Outcome) {
+        let Some(held) = self.jobs.remove(&id) else { return };
+        let failure = match outcome {
+            // With nothing to run it on, that it is too late is not what its client should read.
+            Outcome::Expired if self.devices.is_empty() => {
+                Failure::new(Reason::Unavailable, "no worker is left to run the model")
+            }
+            Outcome::Expired => expired(now, &held.job),
+            Outcome::Cancelled => Failure::new(Reason::Cancelled, "the client went away"),
+            Outcome::Overloaded => Failure::new(Reason::Overloaded, "too many requests wait for the model"),
+            Outcome::TooLarge => {
+                let message = format!("{} rows are more than the model takes in one batch", held.job.rows);
+                Failure::new(Reason::Invalid, message)
+            }
+            Outcome::UnknownModel | Outcome::Removed => {
+                Failure::new(Reason::Unavailable, "the model is being unloaded")
+            }
+        };
+        self.leave(now, held, Err(failure));
+    }
+
+    /// The one way out for a request that was taken in.
+    fn leave(&mut self, now: Time, held: Held, result: Result<Completed, Failure>) {
+        let Held { job, model, running } = held;
+        let id = job.instance;
+        if let Some(instance) = self.instances.get_mut(&id) {
+            instance.jobs -= 1;
+            if !running {
+                instance.waiting -= 1;
+            }
+            let meter = &instance.spec.meter;
+            meter.waiting(instance.waiting);
+            match &result {
+                Ok(_) if job.reply.is_closed() => meter.failed(Reason::Cancelled),
+                Ok(completed) => {
+                    let total = now.since(job.arrived);
+                    meter.completed(job.rows, total, completed.queue, completed.compute, now > job.due);
+                }
+                Err(failure) => meter.failed(failure.reason),
+            }
+        }
+        if let Some(stream) = self.stream(model) {
+            stream.jobs -= 1;
+        }
+        answer(job, result);
+        self.retire(now, id);
+    }
+
+    /// Forgets a model that was withdrawn and has no requests left.
+    fn retire(&mut self, now: Time, id: InstanceId) {
+        let over = |instance: &Instance| instance.withdrawn.is_some() && instance.jobs == 0;
+        if !self.instances.get(&id).is_some_and(over) {
+            return;
+        }
+        let Some(instance) = self.instances.remove(&id) else { return };
+        for &model in instance.streams.values() {
+            self.close_stream(now, model);
+        }
+        if let Some(done) = instance.withdrawn {
+            // Nobody needs to wait for it.
+            let _ = done.send(());
+        }
+    }
+
+    fn request(&self, id: RequestId, job: &Job, model: ModelId) -> Request {
+        // A tenth at most: a short deadline is not used up by the way back.
+        let tenth = Span::from_nanos(job.due.since(job.arrived).as_nanos() / 10);
+        let deadline = job.due - self.reserve.min(tenth);
+        Request { id, model, deadline, priority: job.priority, rows: job.rows }
+    }
+
+    fn stream(&mut self, model: ModelId) -> Option<&mut Stream> {
+        self.streams.get_mut(model.0 as usize)?.as_mut()
+    }
+}
+
+fn expired(now: Time, job: &Job) -> Failure {
+    let (given, waited) =
+        (job.due.since(job.arrived).as_millis_f64(), now.since(job.arrived).as_millis_f64());
+    let message = format!("the deadline of {given:.1} ms cannot be met; known after {waited:.1} ms");
+    Failure::new(Reason::Expired, message)
+}
+
+fn answer(job: Job, result: Result<Completed, Failure>) {
+    // Its place is free before its client can know; a client that went away does not care.
+    drop(job.permit);
+    let _ = job.reply.send(result);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! The dispatcher in virtual time: no test here waits for anything.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use downbeat_oip::{DataType, Tensor};
+use downbeat_sched::Priority;
+use tokio::sync::oneshot::Receiver;
+
+use super::*;
+use crate::dispatch::Admission;
+use crate::metrics::Metrics;
+
+const CLASS: ClassId = ClassId(0);
+const MODEL: InstanceId = InstanceId(7);
+
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Span::from_millis(ms)
+}
+
+/// Keeps what was sent.
+#[derive(Clone, Default)]
+struct Sink {
+    batches: Rc<RefCell<Vec<(GpuId, Batch)>>>,
+}
+
+impl Outbox for Sink {
+    fn send(&mut self, gpu: GpuId, batch: Batch) {
+        self.batches.borrow_mut().push((gpu, batch));
+    }
+}
+
+/// A dispatcher with one model of l(b) = b + 9 ms, as long as nothing else is said.
+struct Stage {
+    dispatcher: Dispatcher<Sink>,
+    sink: Sink,
+    metrics: Metrics,
+    admission: Admission,
+    next: u64,
+}
+
+impl Stage {
+    fn new(gpus: u32) -> Stage {
+        Stage::with_queue(gpus, 1000)
+    }
+
+    fn with_queue(gpus: u32, queue_limit: usize) -> Stage {
+        let sink = Sink::default();
+        let mut stage = Stage {
+            dispatcher: Dispatcher::new(Delays::default(), Span::ZERO, sink.clone()),
+            sink,
+            metrics: Metrics::new().unwrap(),
+            admission: Admission::new(1 << 20),
+            next: 0,
+        };
+        for gpu in 0..gpus {
+            stage.join(gpu);
+        }
+        let spec = InstanceSpec {
+            profiles: vec![(CLASS, LatencyProfile::linear(1.0, 9.0, 8).unwrap())],
+            default_priority: Priority(1),
+            queue_limit,
+            leeway: Span::ZERO,
+            meter: stage.metrics.model("m", "1", Span::from_millis(100)),
+        };
+        stage.dispatcher.handle(Time::ZERO, Command::Deploy { instance: MODEL, spec });
+        stage
+    }
+
+    fn join(&mut self, gpu: u32) {
+        let meter = self.metrics.device("cpu", &"cpu".parse().unwrap(), gpu);
+        let command =
+            Command::DeviceJoined { gpu: GpuId(gpu), class: CLASS, name: format!("cpu:{gpu}").into(), meter };
+        self.dispatcher.handle(Time::ZERO, command);
+    }
+
+    /// A request of one row, due after `within`.
+    fn submit(
+        &mut self,
+        now: Time,
+        within_ms: u64,
+        columns: u64,
+    ) -> (RequestId, Receiver<Result<Completed, Failure>>) {
+        let (reply, answer) = oneshot::channel();
+        let data = Bytes::from(vec![self.next as u8; columns as usize]);
+        let input = Tensor { name: "x".to_owned(), datatype: DataType::Uint8, shape: vec![1, columns], data };
+        let id = RequestId(self.next);
+        self.next += 1;
+        let job = Job {
+            instance: MODEL,
+            inputs: [input].into(),
+            rows: 1,
+            priority: Priority(0),
+            arrived: now,
+            due: now + Span::from_millis(within_ms),
+            reply,
+            permit: self.admission.admit(columns).unwrap(),
+        };
+        self.dispatcher.handle(now, Command::Submit { id, job });
+        (id, answer)
+    }
+
+    /// Lets time pass up to and including `until`, as the runtime would.
+    fn pass(&mut self, until: Time) {
+        while self.dispatcher.wake_at() <= until {
+            let now = self.dispatcher.wake_at();
+            self.dispatcher.tick(now);
+        }
+    }
+
+    fn sent(&self) -> Vec<(u32, usize)> {
+        self.sink.batches.borrow().iter().map(|(gpu, batch)| (gpu.0, batch.requests.len())).collect()
+    }
+
+    /// The device gives every request its own input back.
+    fn finish(&mut self, now: Time, index: usize, busy_ms: u64) {
+        let (gpu, batch, outputs) = {
+            let batches = self.sink.batches.borrow();
+            let (gpu, batch) = &batches[index];
+            (*gpu, batch.id, batch.requests.iter().map(|(_, inputs)| inputs.to_vec()).collect())
+        };
+        let busy = Span::from_millis(busy_ms);
+        self.dispatcher.handle(now, Command::Finished { gpu, batch, busy, outputs: Ok(outputs) });
+    }
+}
+
+fn reason(answer: &mut Receiver<Result<Completed, Failure>>) -> Option<Reason> {
+    answer.try_recv().ok().map(|result| result.unwrap_err().reason)
+}
+
+#[test]
+fn a_batch_waits_for_more_requests_and_each_gets_its_own_answer() {
+    let mut stage = Stage::new(1);
+    let mut answers: Vec<_> = (0..3).map(|_| stage.submit(ms(0), 40, 4).1).collect();
+    stage.pass(ms(30));
+    assert_eq!(stage.sent(), [(0, 3)]);
+    stage.finish(ms(42), 0, 12);
+    for (index, answer) in answers.iter_mut().enumerate() {
+        let completed = answer.try_recv().unwrap().unwrap();
+        assert_eq!(completed.outputs[0].data, vec![index as u8; 4]);
+        assert_eq!(completed.batch_rows, 3);
+        assert_eq!(completed.compute, Span::from_millis(12));
+        assert_eq!(completed.queue, Span::from_millis(30));
+    }
+}
+
+#[test]
+fn a_request_that_cannot_make_it_is_answered_at_once_although_every_device_is_busy() {
+    let mut stage = Stage::new(1);
+    let (_, mut running) = stage.submit(ms(0), 11, 4);
+    stage.pass(ms(1));
+    assert_eq!(stage.sent(), [(0, 1)]);
+    // One request alone takes 10 ms: 9 are not enough, and that is known on arrival.
+    let (_, mut hopeless) = stage.submit(ms(2), 9, 4);
+    assert_eq!(reason(&mut hopeless), Some(Reason::Expired));
+    // This one could have run if the device were free by 30 ms. It is not: known at 30, not when the device is.
+    stage.dispatcher.handle(ms(2), Command::DeviceLeft { gpu: GpuId(1) });
+    let (_, mut late) = stage.submit(ms(2), 38, 4);
+    stage.pass(ms(29));
+    assert_eq!(reason(&mut late), None);
+    assert!(running.try_recv().is_err());
+    stage.pass(ms(31));
+    assert!(late.try_recv().is_ok() || stage.sent().len() == 2, "answered, or sent behind what runs");
+}
+
+#[test]
+fn the_shortest_of_several_deadlines_binds_each_request_by_itself() {
+    let mut stage = Stage::new(1);
+    let (_, mut short) = stage.submit(ms(0), 5, 4);
+    let (_, mut long) = stage.submit(ms(0), 50, 4);
+    assert_eq!(reason(&mut short), Some(Reason::Expired));
+    stage.pass(ms(45));
+    assert_eq!(stage.sent(), [(0, 1)]);
+    stage.finish(ms(50), 0, 10);
+    assert!(long.try_recv().unwrap().is_ok());
+}
+
+#[test]
+fn requests_of_different_shapes_never_share_a_batch() {
+    let mut stage = Stage::new(2);
+    let (_, _a) = stage.submit(ms(0), 40, 4);
+    let (_, _b) = stage.submit(ms(0), 40, 5);
+    let (_, _c) = stage.submit(ms(0), 40, 4);
+    stage.pass(ms(40));
+    let batches = stage.sink.batches.borrow();
+    for (_, batch) in batches.iter() {
+        let shapes: Vec<_> = batch.requests.iter().map(|(_, inputs)| inputs[0].shape.clone()).collect();
+        assert!(shapes.windows(2).all(|pair| pair[0] == pair[1]), "{shapes:?}");
+    }
+    assert_eq!(batches.iter().map(|(_, batch)| batch.requests.len()).sum::<usize>(), 3);
+}
+
+#[test]
+fn what_a_dead_device_ran_is_run_elsewhere_and_answered_once() {
+    let mut stage = Stage::new(2);
+    let (_, mut answer) = stage.submit(ms(0), 60, 4);
+    stage.pass(ms(50));
+    let (first, _) = stage.sent()[0];
+    stage.dispatcher.handle(ms(30), Command::DeviceFailed { gpu: GpuId(first) });
+    stage.pass(ms(60));
+    assert_eq!(stage.sent().len(), 2, "sent again");
+    assert_ne!(stage.sent()[1].0, first);
+    // Word from the dead device is too late.
+    stage.finish(ms(52), 0, 10);
+    assert!(answer.try_recv().is_err());
+    stage.finish(ms(55), 1, 10);
+    assert!(answer.try_recv().unwrap().is_ok());
+    assert!(stage.dispatcher.jobs.is_empty());
+}
+
+#[test]
+fn with_the_last_device_gone_clients_read_that_there_is_no_worker() {
+    let mut stage = Stage::new(1);
+    let (_, mut answer) = stage.submit(ms(0), 40, 4);
+    stage.pass(ms(30));
+    stage.dispatcher.handle(ms(31), Command::DeviceFailed { gpu: GpuId(0) });
+    stage.pass(ms(100));
+    assert_eq!(reason(&mut answer), Some(Reason::Unavailable));
+    let (_, mut next) = stage.submit(ms(101), 40, 4);
+    assert_eq!(reason(&mut next), Some(Reason::Unavailable));
+}
+
+#[test]
+fn a_client_that_went_away_leaves_the_queue() {
+    let mut stage = Stage::new(1);
+    let (id, answer) = stage.submit(ms(0), 40, 4);
+    drop(answer);
+    stage.dispatcher.handle(ms(1), Command::Cancel { id });
+    stage.pass(ms(100));
+    assert_eq!(stage.sent(), []);
+    assert!(stage.dispatcher.jobs.is_empty());
+    // Nobody knows it any more; saying it again does no harm.
+    stage.dispatcher.handle(ms(2), Command::Cancel { id });
+}
+
+#[test]
+fn one_more_than_the_queue_holds_is_refused_at_once() {
+    let mut stage = Stage::with_queue(1, 2);
+    let _waiting = [stage.submit(ms(0), 90, 4), stage.submit(ms(0), 90, 4)];
+    let (_, mut refused) = stage.submit(ms(0), 90, 4);
+    assert_eq!(reason(&mut refused), Some(Reason::Overloaded));
+}
+
+#[test]
+fn a_model_is_withdrawn_when_its_last_request_has_left() {
+    let mut stage = Stage::new(1);
+    let (_, mut answer) = stage.submit(ms(0), 40, 4);
+    let (done, mut withdrawn) = oneshot::channel();
+    stage.dispatcher.handle(ms(1), Command::Withdraw { instance: MODEL, done });
+    let (_, mut refused) = stage.submit(ms(2), 40, 4);
+    assert_eq!(reason(&mut refused), Some(Reason::Unavailable));
+    stage.pass(ms(30));
+    assert!(withdrawn.try_recv().is_err());
+    stage.finish(ms(40), 0, 10);
+    assert!(answer.try_recv().unwrap().is_ok());
+    assert!(withdrawn.try_recv().is_ok());
+}
+
+#[test]
+fn a_model_that_fails_fails_its_batch_and_nothing_else() {
+    let mut stage = Stage::new(1);
+    let (_, mut answer) = stage.submit(ms(0), 40, 4);
+    stage.pass(ms(30));
+    let (gpu, batch) = stage.sink.batches.borrow().first().map(|(gpu, batch)| (*gpu, batch.id)).unwrap();
+    let outputs = Err("division by zero".to_owned());
+    stage.dispatcher.handle(ms(35), Command::Finished { gpu, batch, busy: Span::from_millis(5), outputs });
+    let failure = answer.try_recv().unwrap().unwrap_err();
+    assert_eq!((failure.reason, failure.message.as_str()), (Reason::Failed, "division by zero"));
+    let (_, mut next) = stage.submit(ms(40), 40, 4);
+    stage.pass(ms(70));
+    stage.finish(ms(80), 1, 10);
+    assert!(next.try_recv().unwrap().is_ok());
+}
+
+#[test]
+fn a_device_that_turns_out_slower_gets_its_batches_earlier() {
+    let mut stage = Stage::new(1);
+    let mut now = ms(0);
+    for index in 0..20 {
+        let (_, _answer) = stage.submit(now, 100, 4);
+        stage.pass(now + Span::from_millis(95));
+        let sent = stage.sent().len();
+        assert_eq!(sent, index + 1);
+        now = now + Span::from_millis(200);
+        // Twice as long as the profile says.
+        stage.finish(now, index, 20);
+    }
+    // 100 ms less the 20 that it really takes, not the 10 of the profile.
+    let (_, _answer) = stage.submit(now, 100, 4);
+    stage.pass(now + Span::from_millis(81));
+    assert_eq!(stage.sent().len(), 21);
+}

@@ -1,0 +1,109 @@
+//! Loaded models, and the streams of requests that can share a batch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use downbeat_oip::Tensor;
+use downbeat_profile::{LatencyProfile, Span};
+use downbeat_sched::{ClassId, ModelId, ModelSpec, Priority};
+use tokio::sync::oneshot;
+
+use super::correction::Correction;
+use crate::metrics::ModelMeter;
+
+/// A version of a model as it was loaded once; loaded again, it is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct InstanceId(pub(crate) u32);
+
+/// Streams of one model at once. A model with free dimensions has one for every shape that is asked for.
+const STREAMS_MAX: usize = 256;
+
+/// What the dispatcher must know of a model.
+#[derive(Debug)]
+pub(crate) struct InstanceSpec {
+    /// l(b) on each class of devices that has loaded it.
+    pub(crate) profiles: Vec<(ClassId, LatencyProfile)>,
+    pub(crate) default_priority: Priority,
+    /// Requests that may wait at once.
+    pub(crate) queue_limit: usize,
+    /// How much sooner than its deadlines allow a batch is started.
+    pub(crate) leeway: Span,
+    pub(crate) meter: Arc<ModelMeter>,
+}
+
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) spec: InstanceSpec,
+    pub(super) streams: BTreeMap<Shape, ModelId>,
+    /// Requests that are in the server.
+    pub(super) jobs: usize,
+    /// Requests that wait for a device.
+    pub(super) waiting: usize,
+    /// To be told when the last request has left.
+    pub(super) withdrawn: Option<oneshot::Sender<()>>,
+}
+
+/// Requests of one model that can share a batch: to the scheduler, a model.
+///
+/// Tensors are joined along their first dimension, so all others must agree. Most models declare them all and have one
+/// stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) instance: InstanceId,
+    pub(super) shape: Shape,
+    pub(super) jobs: usize,
+    pub(super) corrections: Vec<(ClassId, Correction)>,
+}
+
+/// All dimensions of all inputs but the first of each.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Shape(Box<[u64]>);
+
+impl Shape {
+    pub(super) fn of(inputs: &[Tensor]) -> Shape {
+        // Every input's rank goes in front of its dimensions, so that no two lists of shapes look alike.
+        let dimensions = |tensor: &Tensor| {
+            let rest = tensor.shape.get(1..).unwrap_or_default().to_vec();
+            std::iter::once(tensor.shape.len() as u64).chain(rest)
+        };
+        Shape(inputs.iter().flat_map(dimensions).collect())
+    }
+}
+
+impl Instance {
+    pub(super) fn new(spec: InstanceSpec) -> Instance {
+        Instance { spec, streams: BTreeMap::new(), jobs: 0, waiting: 0, withdrawn: None }
+    }
+
+    pub(super) fn takes_another_stream(&self) -> bool {
+        self.streams.len() < STREAMS_MAX
+    }
+
+    pub(super) fn model_spec(&self) -> ModelSpec {
+        ModelSpec {
+            profiles: self.spec.profiles.clone(),
+            default_priority: self.spec.default_priority,
+            // The limit is the model's, over all its streams, and kept here.
+            queue_limit: usize::MAX,
+            leeway: self.spec.leeway,
+        }
+    }
+
+    pub(super) fn profile(&self, class: ClassId) -> Option<&LatencyProfile> {
+        self.spec.profiles.iter().find(|(of, _)| *of == class).map(|(_, profile)| profile)
+    }
+}
+
+impl Stream {
+    pub(super) fn new(instance: InstanceId, shape: Shape) -> Stream {
+        Stream { instance, shape, jobs: 0, corrections: Vec::new() }
+    }
+
+    pub(super) fn correction(&mut self, class: ClassId) -> &mut Correction {
+        let at = self.corrections.iter().position(|(of, _)| *of == class).unwrap_or_else(|| {
+            self.corrections.push((class, Correction::default()));
+            self.corrections.len() - 1
+        });
+        &mut self.corrections[at].1
+    }
+}

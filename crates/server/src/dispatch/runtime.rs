@@ -1,0 +1,91 @@
+//! The dispatcher's thread.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use downbeat_profile::Span;
+use downbeat_sched::{ClassId, RequestId};
+
+use super::{Command, Dispatcher, Outbox};
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+
+/// The way to the dispatcher, which runs on a thread of its own: tokio's timers tick in milliseconds, and a batch's window
+/// can be tens of microseconds wide.
+#[derive(Clone, Debug)]
+pub(crate) struct Runtime {
+    commands: Sender<Command>,
+    next_request: Arc<AtomicU64>,
+    pub(crate) clock: Clock,
+}
+
+impl Runtime {
+    /// Starts the thread. `outbox` is made from the runtime, since what comes back from devices goes to it.
+    pub(crate) fn start<O: Outbox + Send + 'static>(
+        clock: Clock,
+        metrics: Arc<Metrics>,
+        dispatcher: Dispatcher<O>,
+    ) -> io::Result<Runtime> {
+        let (commands, inbox) = crossbeam_channel::unbounded();
+        thread::Builder::new()
+            .name("scheduler".to_owned())
+            .spawn(move || run(clock, &metrics, dispatcher, &inbox))?;
+        Ok(Runtime { commands, next_request: Arc::default(), clock })
+    }
+
+    /// Tells the dispatcher. What is sent is bounded by who sends: every request holds a permit.
+    pub(crate) fn send(&self, command: Command) {
+        // The thread ends with the process.
+        let _ = self.commands.send(command);
+    }
+
+    pub(crate) fn next_request(&self) -> RequestId {
+        RequestId(self.next_request.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>, inbox: &Receiver<Command>) {
+    let mut needs_due = clock.now();
+    loop {
+        let wake_at = dispatcher.wake_at();
+        let command = match inbox.try_recv() {
+            Ok(command) => Some(command),
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) => {
+                let received = match clock.instant(wake_at) {
+                    Some(instant) => inbox.recv_deadline(instant),
+                    None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                };
+                match received {
+                    Ok(command) => Some(command),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        };
+        let now = clock.now();
+        if wake_at <= now {
+            let lag = now.since(wake_at);
+            metrics.scheduling_lag(lag);
+            dispatcher.tick(wake_at + (lag - GRACE));
+        }
+        if let Some(command) = command {
+            dispatcher.handle(now, command);
+        }
+        if now >= needs_due {
+            needs_due = now + NEEDS_EVERY;
+            metrics.for_each_class(|class: ClassId| dispatcher.needed(class));
+        }
+    }
+}
+
+/// A timer that comes late by no more than this counts as in time: a window can be a microsecond wide, and to give up its
+/// requests because the operating system woke us after it would help nobody. What is late for it teaches the scheduler a
+/// margin.
+const GRACE: Span = Span::from_millis(5);
+
+/// How often the scaling signal is exported.
+const NEEDS_EVERY: Span = Span::from_millis(200);

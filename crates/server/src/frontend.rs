@@ -1,0 +1,15 @@
+//! The frontends: REST and gRPC in front of a [`Service`](crate::service::Service).
+//!
+//! A frontend reads a request, asks the service, and writes the answer. It holds no state besides its connections, and
+//! everything that a client can make it hold has a limit that is a setting.
+
+mod connections;
+mod grpc;
+mod http;
+mod identity;
+mod offload;
+#[cfg(test)]
+mod tests;
+
+pub use grpc::{GrpcSettings, serve_grpc};
+pub use http::{HttpSettings, serve_http};

@@ -1,0 +1,161 @@
+//! One connection to a worker.
+
+#![allow(clippy::disallowed_types, reason = "batches under way are looked up by id")]
+
+use std::collections::HashMap;
+use std::io::{BufWriter, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use downbeat_profile::DeviceClass;
+use downbeat_sched::GpuId;
+
+use super::message::{Fetch, FromServer, Load, Run, ToWorker, Unload};
+use super::{rows, write};
+use crate::dispatch::{Batch, InstanceId};
+
+/// A worker process; one that comes back is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorkerId(pub(super) u32);
+
+/// A device of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerDevice {
+    pub(crate) gpu: GpuId,
+    pub(crate) name: Arc<str>,
+    pub(crate) class: DeviceClass,
+    pub(crate) emulated: bool,
+}
+
+/// A worker that is connected.
+#[derive(Clone, Debug)]
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    pub(crate) name: Arc<str>,
+    pub(crate) devices: Vec<WorkerDevice>,
+    pub(super) outgoing: Sender<Outgoing>,
+    pub(super) under_way: UnderWay,
+    pub(super) stream: Arc<TcpStream>,
+    pub(super) files: Files,
+}
+
+/// What is to be written to a worker.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    Message(FromServer),
+    Batch { device: u32, batch: Batch },
+    Piece { of: Fetch, data: Bytes },
+}
+
+/// The batches that a worker was sent and has not finished: the rows of each request, and since when.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnderWay {
+    batches: Arc<Mutex<Batches>>,
+}
+
+type Batches = HashMap<u64, (Vec<u32>, Instant)>;
+
+impl UnderWay {
+    fn lock(&self) -> MutexGuard<'_, Batches> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, batch: &Batch) {
+        let rows = batch.requests.iter().map(|(rows, _)| *rows).collect();
+        self.lock().insert(batch.id.0, (rows, Instant::now()));
+    }
+
+    pub(super) fn take(&self, batch: u64) -> Option<Vec<u32>> {
+        self.lock().remove(&batch).map(|(rows, _)| rows)
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.lock().values().map(|(_, since)| *since).min()
+    }
+}
+
+/// The files that a worker may ask for, by model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    by_instance: Arc<Mutex<HashMap<u32, Vec<PathBuf>>>>,
+}
+
+impl Files {
+    pub(super) fn get(&self, instance: u32, file: u32) -> Option<PathBuf> {
+        let files = self.by_instance.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get(&instance)?.get(file as usize).cloned()
+    }
+
+    fn set(&self, instance: u32, paths: Vec<PathBuf>) {
+        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, paths);
+    }
+
+    fn forget(&self, instance: u32) {
+        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner).remove(&instance);
+    }
+}
+
+impl Worker {
+    /// Tells the worker to load a model, of which it may ask for these files.
+    pub(crate) fn load(&self, load: Load, files: Vec<PathBuf>) {
+        self.files.set(load.instance, files);
+        self.tell(FromServer::Load(load));
+    }
+
+    pub(crate) fn unload(&self, instance: InstanceId) {
+        self.files.forget(instance.0);
+        self.tell(FromServer::Unload(Unload { instance: instance.0 }));
+    }
+
+    pub(crate) fn tell(&self, message: FromServer) {
+        // A connection that has just broken is reported by its reader.
+        let _ = self.outgoing.send(Outgoing::Message(message));
+    }
+
+    /// How long the oldest batch has been under way.
+    pub(crate) fn oldest_batch(&self) -> Option<Duration> {
+        self.under_way.oldest().map(|since| since.elapsed())
+    }
+
+    /// Cuts the connection; the reader reports the worker as gone.
+    pub(crate) fn cut(&self) {
+        // It may be cut already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Writes to a worker until the connection breaks or nobody is left who could send.
+pub(super) fn write_all(stream: &TcpStream, outgoing: &Receiver<Outgoing>, under_way: &UnderWay) {
+    let mut to = BufWriter::with_capacity(64 << 10, stream);
+    for next in outgoing {
+        if write_one(&mut to, next, under_way).is_err() {
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}
+
+fn write_one(to: &mut impl Write, next: Outgoing, under_way: &UnderWay) -> std::io::Result<()> {
+    let message = |body| ToWorker { body: Some(body) };
+    match next {
+        Outgoing::Message(body) => write(to, &message(body), std::iter::empty()),
+        Outgoing::Piece { of, data } => {
+            write(to, &message(FromServer::Piece(of)), std::iter::once(data.as_ref()))
+        }
+        Outgoing::Batch { device, batch } => {
+            under_way.add(&batch);
+            let run = Run {
+                batch: batch.id.0,
+                device,
+                instance: batch.instance.0,
+                rows: batch.rows,
+                inputs: rows::describe_joined(&batch),
+            };
+            write(to, &message(FromServer::Run(run)), rows::joined(&batch))
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Where workers connect.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use downbeat_profile::{DeviceClass, Span};
+use downbeat_sched::BatchId;
+use tokio::sync::mpsc;
+
+use super::connection::{Files, UnderWay, write_all};
+use super::message::{Fetch, Finished, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
+use super::{
+    Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, rows, tensors, write,
+};
+use crate::dispatch::{Command, InstanceId, Runtime};
+
+/// How long a worker may take to say who it is.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// The longest payload taken from a worker.
+const PAYLOAD_MAX: u64 = 4 << 30;
+
+/// How much of a file is sent at once.
+const PIECE: usize = 4 << 20;
+
+/// What the hub reports of its workers.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// A worker came, and waits for models.
+    Up(Worker),
+    /// A worker came that cannot work, and says why.
+    Unfit { name: String, trouble: String },
+    /// A worker is gone. The dispatcher knows already.
+    Down { worker: WorkerId, why: String },
+    /// A worker loaded a model, or could not.
+    Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), String> },
+    /// A worker measured a model.
+    Measured { worker: WorkerId, instance: InstanceId, result: Result<Vec<Point>, String> },
+}
+
+/// Takes in workers and hears what they have to say, on threads of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Hub {
+    token: Arc<str>,
+    runtime: Runtime,
+    switchboard: Switchboard,
+    notices: mpsc::UnboundedSender<Notice>,
+    next_worker: Arc<AtomicU32>,
+}
+
+impl Hub {
+    pub(crate) fn new(
+        token: &str,
+        runtime: Runtime,
+        switchboard: Switchboard,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> Hub {
+        Hub { token: token.into(), runtime, switchboard, notices, next_worker: Arc::default() }
+    }
+
+    /// Takes in workers from now on.
+    pub(crate) fn listen(&self, listener: TcpListener) -> io::Result<()> {
+        let hub = self.clone();
+        let accept = move || {
+            for stream in listener.incoming().flatten() {
+                let hub = hub.clone();
+                let spawned =
+                    thread::Builder::new().name("link".to_owned()).spawn(move || hub.attend(stream));
+                if let Err(error) = spawned {
+                    tracing::warn!(%error, "a worker was turned away: no thread for it");
+                }
+            }
+        };
+        thread::Builder::new().name("hub".to_owned()).spawn(accept).map(drop)
+    }
+
+    /// Stays with a worker until it is gone.
+    fn attend(&self, stream: TcpStream) {
+        let peer = stream.peer_addr().map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
+        let worker = match self.welcome(stream) {
+            Ok(Some(worker)) => worker,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%peer, %error, "a worker could not be taken in");
+                return;
+            }
+        };
+        self.notify(Notice::Up(worker.clone()));
+        let error = self.listen_to(&worker);
+        worker.cut();
+        for device in &worker.devices {
+            self.runtime.send(Command::DeviceFailed { gpu: device.gpu });
+            self.switchboard.disconnect(device.gpu);
+        }
+        self.notify(Notice::Down { worker: worker.id, why: error.to_string() });
+    }
+
+    fn welcome(&self, stream: TcpStream) -> Result<Option<Worker>, LinkError> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(HELLO_WITHIN))?;
+        let stream = Arc::new(stream);
+        let Frame { message: ToServer { body }, .. } = read(&mut &*stream, 0)?;
+        stream.set_read_timeout(None)?;
+        let answer = |refusal: &str| {
+            let welcome = FromServer::Welcome(Welcome { refusal: refusal.to_owned() });
+            write(&mut &*stream, &super::message::ToWorker { body: Some(welcome) }, std::iter::empty())
+        };
+        let Some(FromWorker::Hello(hello)) = body else {
+            answer("the first message was no greeting")?;
+            return Ok(None);
+        };
+        let classes = match self.check(&hello) {
+            Ok(classes) => classes,
+            Err(refusal) => {
+                answer(&refusal)?;
+                let trouble = if hello.trouble.is_empty() { refusal } else { hello.trouble };
+                self.notify(Notice::Unfit { name: hello.name, trouble });
+                return Ok(None);
+            }
+        };
+        answer("")?;
+        let (outgoing, queue) = crossbeam_channel::unbounded();
+        let under_way = UnderWay::default();
+        let writer = (Arc::clone(&stream), under_way.clone());
+        thread::Builder::new()
+            .name("link-out".to_owned())
+            .spawn(move || write_all(&writer.0, &queue, &writer.1))?;
+        let connect = |(device, class): (usize, DeviceClass)| WorkerDevice {
+            gpu: self.switchboard.connect(device as u32, &outgoing),
+            name: hello.devices[device].name.as_str().into(),
+            class,
+            emulated: hello.devices[device].emulated,
+        };
+        Ok(Some(Worker {
+            id: WorkerId(self.next_worker.fetch_add(1, Ordering::Relaxed)),
+            name: hello.name.as_str().into(),
+            devices: classes.into_iter().enumerate().map(connect).collect(),
+            outgoing,
+            under_way,
+            stream,
+            files: Files::default(),
+        }))
+    }
+
+    /// Whether a worker can be taken in, and the classes of its devices.
+    fn check(&self, hello: &Hello) -> Result<Vec<DeviceClass>, String> {
+        if hello.version != VERSION {
+            let theirs = hello.version;
+            return Err(format!(
+                "the worker speaks version {theirs}, the server {VERSION}: use the same release"
+            ));
+        }
+        if !same(hello.token.as_bytes(), self.token.as_bytes()) {
+            return Err("the token is wrong: give the worker the server's --worker-token".to_owned());
+        }
+        if !hello.trouble.is_empty() {
+            return Err("understood".to_owned());
+        }
+        hello.devices.iter().map(|device| device.class.parse().map_err(|error| format!("{error}"))).collect()
+    }
+
+    fn listen_to(&self, worker: &Worker) -> LinkError {
+        let mut from = BufReader::with_capacity(64 << 10, &*worker.stream);
+        loop {
+            match read::<ToServer>(&mut from, PAYLOAD_MAX) {
+                Ok(Frame { message, payload }) => self.heard(worker, message.body, payload),
+                Err(error) => return error,
+            }
+        }
+    }
+
+    fn heard(&self, worker: &Worker, body: Option<FromWorker>, payload: Bytes) {
+        let result = |trouble: String| if trouble.is_empty() { Ok(()) } else { Err(trouble) };
+        match body {
+            Some(FromWorker::Finished(finished)) => self.finished(worker, finished, payload),
+            Some(FromWorker::Loaded(loaded)) => self.notify(Notice::Loaded {
+                worker: worker.id,
+                instance: InstanceId(loaded.instance),
+                result: result(loaded.trouble),
+            }),
+            Some(FromWorker::Measured(measured)) => self.notify(Notice::Measured {
+                worker: worker.id,
+                instance: InstanceId(measured.instance),
+                result: result(measured.trouble).map(|()| measured.points),
+            }),
+            Some(FromWorker::Fetch(fetch)) => {
+                let data = piece(worker, &fetch).unwrap_or_else(|error| {
+                    tracing::warn!(worker = %worker.name, %error, "a file that a worker asked for cannot be read");
+                    Bytes::new()
+                });
+                // A connection that has just broken.
+                let _ = worker.outgoing.send(Outgoing::Piece { of: fetch, data });
+            }
+            Some(FromWorker::Hello(_)) | None => {}
+        }
+    }
+
+    fn finished(&self, worker: &Worker, finished: Finished, payload: Bytes) {
+        let Some(device) = worker.devices.get(finished.device as usize) else { return };
+        let Some(rows) = worker.under_way.take(finished.batch) else { return };
+        let outputs = if finished.trouble.is_empty() {
+            tensors::tensors(finished.outputs, payload)
+                .ok_or_else(|| "the worker's answer is not understood".to_owned())
+                .and_then(|outputs| rows::part(outputs, &rows))
+        } else {
+            Err(finished.trouble)
+        };
+        self.runtime.send(Command::Finished {
+            gpu: device.gpu,
+            batch: BatchId(finished.batch),
+            busy: Span::from_nanos(finished.busy_ns),
+            outputs,
+        });
+    }
+
+    fn notify(&self, notice: Notice) {
+        // The server is about to end.
+        let _ = self.notices.send(notice);
+    }
+}
+
+fn piece(worker: &Worker, fetch: &Fetch) -> io::Result<Bytes> {
+    let path = worker.files.get(fetch.instance, fetch.file).ok_or(io::ErrorKind::NotFound)?;
+    let mut data = vec![0; PIECE];
+    let mut length = 0;
+    let file = File::open(path)?;
+    while length < PIECE {
+        match file.read_at(&mut data[length..], fetch.offset + length as u64)? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    data.truncate(length);
+    Ok(data.into())
+}
+
+/// Whether two secrets are the same, in a time that does not tell how much of them is.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}

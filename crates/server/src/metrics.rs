@@ -1,0 +1,263 @@
+//! What is counted, under Triton's names where the meaning is the same and under `downbeat_` where it is new.
+
+mod device;
+mod endpoint;
+mod model;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use downbeat_oip::Reason;
+use downbeat_profile::{DeviceClass, Span};
+use downbeat_sched::ClassId;
+use prometheus::{
+    CounterVec, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+    TextEncoder, core::Collector, exponential_buckets,
+};
+
+pub(crate) use device::DeviceMeter;
+pub(crate) use endpoint::serve_metrics;
+pub(crate) use model::ModelMeter;
+
+/// All metrics of the server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    model: ModelFamilies,
+    device: DeviceFamilies,
+    rejected: IntCounterVec,
+    lag: Histogram,
+    needed: GaugeVec,
+    restarts: IntCounterVec,
+    classes: Mutex<Vec<(ClassId, DeviceClass)>>,
+}
+
+#[derive(Debug)]
+struct ModelFamilies {
+    success: IntCounterVec,
+    failure: IntCounterVec,
+    rows: IntCounterVec,
+    executions: IntCounterVec,
+    pending: IntGaugeVec,
+    request_us: IntCounterVec,
+    queue_us: IntCounterVec,
+    compute_us: IntCounterVec,
+    input_us: IntCounterVec,
+    output_us: IntCounterVec,
+    outcomes: IntCounterVec,
+    duration: HistogramVec,
+    batch_rows: HistogramVec,
+    batches: IntCounterVec,
+    slo: GaugeVec,
+    correction: GaugeVec,
+}
+
+#[derive(Debug)]
+struct DeviceFamilies {
+    up: IntGaugeVec,
+    busy: CounterVec,
+    present: CounterVec,
+}
+
+const MODEL: [&str; 2] = ["model", "version"];
+
+/// Triton's dashboards add up input, inference and output.
+const MOVING: &str = "Always 0: moving tensors is part of computing here";
+
+impl Metrics {
+    pub(crate) fn new() -> prometheus::Result<Metrics> {
+        let registry = Registry::new();
+        let r = &registry;
+        let with_reason = ["model", "version", "reason"];
+        let model = ModelFamilies {
+            success: counters(r, "nv_inference_request_success", "Requests answered with a result", &MODEL)?,
+            failure: counters(
+                r,
+                "nv_inference_request_failure",
+                "Requests answered without a result, by reason",
+                &with_reason,
+            )?,
+            rows: counters(r, "nv_inference_count", "Rows computed for requests that were answered", &MODEL)?,
+            executions: counters(r, "nv_inference_exec_count", "Batches computed", &MODEL)?,
+            pending: registered(
+                r,
+                IntGaugeVec::new(
+                    Opts::new("nv_inference_pending_request_count", "Requests that wait for a device"),
+                    &MODEL,
+                )?,
+            )?,
+            request_us: counters(
+                r,
+                "nv_inference_request_duration_us",
+                "Time from arrival to answer, summed over requests with a result",
+                &MODEL,
+            )?,
+            queue_us: counters(
+                r,
+                "nv_inference_queue_duration_us",
+                "Time that requests waited, summed over requests with a result",
+                &MODEL,
+            )?,
+            compute_us: counters(
+                r,
+                "nv_inference_compute_infer_duration_us",
+                "Time that devices computed, summed over requests with a result",
+                &MODEL,
+            )?,
+            input_us: counters(r, "nv_inference_compute_input_duration_us", MOVING, &MODEL)?,
+            output_us: counters(r, "nv_inference_compute_output_duration_us", MOVING, &MODEL)?,
+            outcomes: counters(
+                r,
+                "downbeat_requests_total",
+                "Requests by outcome: ok and late were answered with a result, ok inside the deadline",
+                &["model", "version", "outcome"],
+            )?,
+            duration: histograms(
+                r,
+                "downbeat_request_duration_seconds",
+                "Time from arrival to answer",
+                exponential_buckets(0.000_5, 2.0, 16)?,
+            )?,
+            batch_rows: histograms(
+                r,
+                "downbeat_batch_rows",
+                "Rows of each batch",
+                exponential_buckets(1.0, 2.0, 12)?,
+            )?,
+            batches: counters(
+                r,
+                "downbeat_batches_total",
+                "Batches by the reason for which they were started",
+                &with_reason,
+            )?,
+            slo: gauges(r, "downbeat_model_slo_seconds", "The model's latency objective", &MODEL)?,
+            correction: gauges(
+                r,
+                "downbeat_profile_correction",
+                "How much longer batches take than the profile says",
+                &MODEL,
+            )?,
+        };
+        let device_labels = ["device", "class", "rank"];
+        let device = DeviceFamilies {
+            up: registered(
+                r,
+                IntGaugeVec::new(
+                    Opts::new("downbeat_device_up", "Whether the device takes batches"),
+                    &device_labels,
+                )?,
+            )?,
+            busy: registered(
+                r,
+                CounterVec::new(
+                    Opts::new(
+                        "downbeat_device_busy_seconds_total",
+                        "Time that the device computed; load is \
+                        gathered on the lowest ranks",
+                    ),
+                    &device_labels,
+                )?,
+            )?,
+            present: registered(
+                r,
+                CounterVec::new(
+                    Opts::new(
+                        "downbeat_device_present_seconds_total",
+                        "Time that the device was there; less the \
+                        busy time, it is idle time",
+                    ),
+                    &device_labels,
+                )?,
+            )?,
+        };
+        let lag = HistogramOpts::new(
+            "downbeat_scheduling_lag_seconds",
+            "How much later than asked for the scheduler's timer came",
+        )
+        .buckets(exponential_buckets(0.000_01, 2.0, 14)?);
+        Ok(Metrics {
+            model,
+            device,
+            rejected: counters(
+                r,
+                "downbeat_rejected_total",
+                "Requests that failed before they reached a model, by reason",
+                &["reason"],
+            )?,
+            lag: registered(r, Histogram::with_opts(lag)?)?,
+            needed: gauges(
+                r,
+                "downbeat_needed_devices",
+                "Devices that the present traffic needs to meet its deadlines: the scaling signal",
+                &["class"],
+            )?,
+            restarts: counters(r, "downbeat_worker_restarts_total", "Workers started again", &["device"])?,
+            classes: Mutex::default(),
+            registry,
+        })
+    }
+
+    /// The text of the metrics endpoint.
+    pub(crate) fn render(&self) -> String {
+        // Only a metric without a name cannot be encoded.
+        TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default()
+    }
+
+    pub(crate) fn model(&self, model: &str, version: &str, slo: Span) -> Arc<ModelMeter> {
+        Arc::new(ModelMeter::new(&self.model, model, version, slo))
+    }
+
+    pub(crate) fn device(&self, name: &str, class: &DeviceClass, rank: u32) -> Arc<DeviceMeter> {
+        Arc::new(DeviceMeter::new(&self.device, name, class, rank))
+    }
+
+    /// A request failed before it was known which model it is for.
+    pub(crate) fn rejected(&self, reason: Reason) {
+        self.rejected.with_label_values(&[reason.label()]).inc();
+    }
+
+    pub(crate) fn scheduling_lag(&self, lag: Span) {
+        self.lag.observe(lag.as_secs_f64());
+    }
+
+    pub(crate) fn worker_restarted(&self, device: &str) {
+        self.restarts.with_label_values(&[device]).inc();
+    }
+
+    pub(crate) fn add_class(&self, id: ClassId, class: DeviceClass) {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).push((id, class));
+    }
+
+    /// Exports the devices needed of every class.
+    pub(crate) fn for_each_class(&self, needed: impl Fn(ClassId) -> f64) {
+        for (id, class) in self.classes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            self.needed.with_label_values(&[class.as_str()]).set(needed(*id));
+        }
+    }
+}
+
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> prometheus::Result<C> {
+    registry.register(Box::new(collector.clone()))?;
+    Ok(collector)
+}
+
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntCounterVec> {
+    registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
+    registered(registry, GaugeVec::new(Opts::new(name, help), labels)?)
+}
+
+fn histograms(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    buckets: Vec<f64>,
+) -> prometheus::Result<HistogramVec> {
+    registered(registry, HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), &MODEL)?)
+}

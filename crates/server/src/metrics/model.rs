@@ -1,0 +1,202 @@
+//! What is counted of one model, for the metrics and for the statistics of the protocol.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use downbeat_oip::Reason;
+use downbeat_oip::proto::{InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration};
+use downbeat_profile::Span;
+use downbeat_sched::Release;
+use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge};
+
+use super::ModelFamilies;
+
+/// What is counted of one loaded version of a model.
+#[derive(Debug)]
+pub(crate) struct ModelMeter {
+    model: String,
+    version: String,
+    success: IntCounter,
+    failure: IntCounterVec,
+    rows: IntCounter,
+    executions: IntCounter,
+    pending: IntGauge,
+    request_us: IntCounter,
+    queue_us: IntCounter,
+    compute_us: IntCounter,
+    in_time: IntCounter,
+    late: IntCounter,
+    outcomes: IntCounterVec,
+    duration: Histogram,
+    batch_rows: Histogram,
+    batches: IntCounterVec,
+    correction: prometheus::Gauge,
+    statistics: Mutex<Statistics>,
+}
+
+/// The protocol's statistics.
+#[derive(Debug, Default)]
+struct Statistics {
+    last_ms: u64,
+    success: Tally,
+    failed: Tally,
+    queue: Tally,
+    compute: Tally,
+    rows: u64,
+    executions: u64,
+    /// Computing time by rows of a batch.
+    batches: BTreeMap<u32, Tally>,
+}
+
+/// How often, and for how long in all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    count: u64,
+    ns: u64,
+}
+
+impl Tally {
+    fn add(&mut self, span: Span) {
+        self.count += 1;
+        self.ns += span.as_nanos();
+    }
+
+    fn duration(self) -> StatisticDuration {
+        StatisticDuration { count: self.count, ns: self.ns }
+    }
+
+    /// As often, but without any time: for what Downbeat does not tell apart.
+    fn count_only(self) -> Tally {
+        Tally { ns: 0, ..self }
+    }
+}
+
+impl ModelMeter {
+    pub(super) fn new(families: &ModelFamilies, model: &str, version: &str, slo: Span) -> ModelMeter {
+        let labels = [model, version];
+        families.slo.with_label_values(&labels).set(slo.as_secs_f64());
+        // All there from the start, so that a rate over them is right from the first failure on.
+        for reason in Reason::ALL.map(Reason::label) {
+            families.failure.with_label_values(&[model, version, reason]);
+            families.outcomes.with_label_values(&[model, version, reason]);
+        }
+        families.input_us.with_label_values(&labels);
+        families.output_us.with_label_values(&labels);
+        let correction = families.correction.with_label_values(&labels);
+        correction.set(1.0);
+        ModelMeter {
+            model: model.to_owned(),
+            version: version.to_owned(),
+            success: families.success.with_label_values(&labels),
+            failure: families.failure.clone(),
+            rows: families.rows.with_label_values(&labels),
+            executions: families.executions.with_label_values(&labels),
+            pending: families.pending.with_label_values(&labels),
+            request_us: families.request_us.with_label_values(&labels),
+            queue_us: families.queue_us.with_label_values(&labels),
+            compute_us: families.compute_us.with_label_values(&labels),
+            in_time: families.outcomes.with_label_values(&[model, version, "ok"]),
+            late: families.outcomes.with_label_values(&[model, version, "late"]),
+            outcomes: families.outcomes.clone(),
+            duration: families.duration.with_label_values(&labels),
+            batch_rows: families.batch_rows.with_label_values(&labels),
+            batches: families.batches.clone(),
+            correction,
+            statistics: Mutex::default(),
+        }
+    }
+
+    /// A request was answered with a result.
+    pub(crate) fn completed(&self, rows: u32, total: Span, queue: Span, compute: Span, late: bool) {
+        self.success.inc();
+        self.rows.inc_by(rows.into());
+        self.request_us.inc_by(total.as_nanos() / 1_000);
+        self.queue_us.inc_by(queue.as_nanos() / 1_000);
+        self.compute_us.inc_by(compute.as_nanos() / 1_000);
+        if late {
+            self.late.inc();
+        } else {
+            self.in_time.inc();
+        }
+        self.duration.observe(total.as_secs_f64());
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.last_ms = now_ms();
+        statistics.success.add(total);
+        statistics.queue.add(queue);
+        statistics.compute.add(compute);
+        statistics.rows += u64::from(rows);
+    }
+
+    /// A request was answered without a result.
+    pub(crate) fn failed(&self, reason: Reason) {
+        let labels = [&self.model, &self.version, reason.label()];
+        self.failure.with_label_values(&labels).inc();
+        self.outcomes.with_label_values(&labels).inc();
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner).failed.add(Span::ZERO);
+    }
+
+    /// A batch was sent to a device.
+    pub(crate) fn released(&self, rows: u32, reason: Release) {
+        let reason = match reason {
+            Release::Window => "window",
+            Release::Full => "full",
+            Release::Guard => "guard",
+            Release::Eager => "eager",
+        };
+        self.batches.with_label_values(&[self.model.as_str(), &self.version, reason]).inc();
+        self.batch_rows.observe(rows.into());
+    }
+
+    /// A batch was computed.
+    pub(crate) fn executed(&self, rows: u32, busy: Span) {
+        self.executions.inc();
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.executions += 1;
+        statistics.batches.entry(rows).or_default().add(busy);
+    }
+
+    pub(crate) fn waiting(&self, requests: usize) {
+        self.pending.set(requests as i64);
+    }
+
+    pub(crate) fn corrected(&self, factor: f64) {
+        self.correction.set(factor);
+    }
+
+    /// What the protocol's statistics say. Moving tensors is part of computing here, so input and output count without
+    /// taking time.
+    pub(crate) fn statistics(&self) -> ModelStatistics {
+        let statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        let duration = |tally: Tally| Some(tally.duration());
+        let batch = |(&rows, &tally): (&u32, &Tally)| InferBatchStatistics {
+            batch_size: rows.into(),
+            compute_input: duration(tally.count_only()),
+            compute_infer: duration(tally),
+            compute_output: duration(tally.count_only()),
+        };
+        ModelStatistics {
+            name: self.model.clone(),
+            version: self.version.clone(),
+            last_inference: statistics.last_ms,
+            inference_count: statistics.rows,
+            execution_count: statistics.executions,
+            inference_stats: Some(InferStatistics {
+                success: duration(statistics.success),
+                fail: duration(statistics.failed),
+                queue: duration(statistics.queue),
+                compute_input: duration(statistics.compute.count_only()),
+                compute_infer: duration(statistics.compute),
+                compute_output: duration(statistics.compute.count_only()),
+                cache_hit: duration(Tally::default()),
+                cache_miss: duration(Tally::default()),
+            }),
+            batch_stats: statistics.batches.iter().map(batch).collect(),
+            ..ModelStatistics::default()
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,117 @@
+//! The kinds of values that settings have, and how they are shown.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+use crate::device::DeviceSpec;
+
+/// Which models are loaded when the server starts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelControl {
+    /// All.
+    None,
+    /// Those that are named.
+    Explicit,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl LogFormat {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        }
+    }
+}
+
+/// Where profiles are kept unless a setting says otherwise: the user's cache.
+pub(super) fn default_cache_dir() -> PathBuf {
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+    base.unwrap_or_else(std::env::temp_dir).join("downbeat")
+}
+
+/// One worker on the CPU.
+pub(super) fn default_devices() -> Vec<DeviceSpec> {
+    "cpu".parse().into_iter().collect()
+}
+
+/// How a value looks in TOML.
+pub(super) trait Show {
+    fn show(&self) -> String;
+}
+
+macro_rules! show_as_is {
+    ($($kind:ty),+) => { $(impl Show for $kind { fn show(&self) -> String { self.to_string() } })+ };
+}
+
+show_as_is!(u16, u32, u64, usize);
+
+impl Show for f64 {
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+impl Show for String {
+    fn show(&self) -> String {
+        quoted(self)
+    }
+}
+
+impl Show for PathBuf {
+    fn show(&self) -> String {
+        quoted(&self.to_string_lossy())
+    }
+}
+
+impl Show for IpAddr {
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
+}
+
+impl Show for DeviceSpec {
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
+}
+
+impl Show for ModelControl {
+    fn show(&self) -> String {
+        quoted(match self {
+            ModelControl::None => "none",
+            ModelControl::Explicit => "explicit",
+        })
+    }
+}
+
+impl Show for LogFormat {
+    fn show(&self) -> String {
+        quoted(self.name())
+    }
+}
+
+impl<T: Show> Show for Vec<T> {
+    fn show(&self) -> String {
+        format!("[{}]", self.iter().map(Show::show).collect::<Vec<_>>().join(", "))
+    }
+}

@@ -1,0 +1,186 @@
+//! A worker: a process that owns one device, or many emulated ones, and runs what the server sends.
+//!
+//! One thread listens to the server, one loads models, and each device has one that runs batches: loading a model does not
+//! hold up those that are loaded.
+
+mod device;
+mod engines;
+mod loader;
+
+use std::io::{self, BufReader, BufWriter};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+
+use crate::device::{DeviceKind, DeviceSpec};
+use crate::link::message::{self, FromServer, FromWorker, Hello, ToServer, ToWorker, VERSION};
+use crate::link::{Frame, LinkError, read, tensors, write};
+use device::{DeviceThread, Task};
+use engines::Engines;
+use loader::{Loader, Order};
+
+/// The longest payload taken from a server.
+const PAYLOAD_MAX: u64 = 4 << 30;
+
+/// How a worker is started.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// The server's address for workers, `HOST:PORT`.
+    pub connect: String,
+    /// What the server asks of those it lets in.
+    pub token: String,
+    /// The devices to own.
+    pub devices: DeviceSpec,
+    /// The number of the first of them, for its name.
+    pub first: u32,
+    /// The library of ONNX Runtime, where it is not to be looked for.
+    pub onnxruntime: Option<PathBuf>,
+    /// Threads that share the work of one operator; 0 for one per core.
+    pub threads: u32,
+    /// Whether the server is on this host, with the same files, and has started this worker.
+    pub is_child: bool,
+}
+
+/// Why a worker ends.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The device or the engine cannot be used.
+    #[error("{0}")]
+    Unfit(String),
+    /// The server cannot be reached.
+    #[error("no server answers at {address}: {error}")]
+    Unreachable {
+        /// Where it was looked for.
+        address: String,
+        /// What came back.
+        error: io::Error,
+    },
+    /// The server does not want this worker.
+    #[error("the server at {address} refused the worker: {refusal}")]
+    Refused {
+        /// The server.
+        address: String,
+        /// What it said.
+        refusal: String,
+    },
+    /// The connection broke.
+    #[error("the connection to the server at {address} ended: {why}")]
+    Lost {
+        /// The server.
+        address: String,
+        /// What happened.
+        why: String,
+    },
+}
+
+/// Works for a server until the connection ends.
+pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
+    let engines = Engines::start(settings);
+    let address = settings.connect.clone();
+    let lost = |error: LinkError| WorkerError::Lost { address: address.clone(), why: error.to_string() };
+    let stream = TcpStream::connect(&address)
+        .map_err(|error| WorkerError::Unreachable { address: address.clone(), error })?;
+    stream.set_nodelay(true).map_err(|error| lost(error.into()))?;
+    let line = Line::new(stream.try_clone().map_err(|error| lost(error.into()))?);
+    line.say(FromWorker::Hello(hello(settings, engines.as_ref().err())));
+    let engines = engines.map_err(WorkerError::Unfit)?;
+
+    let mut from = BufReader::with_capacity(64 << 10, stream);
+    let Frame { message: ToWorker { body }, .. } = read(&mut from, 0).map_err(lost)?;
+    match body {
+        Some(FromServer::Welcome(welcome)) if welcome.refusal.is_empty() => {}
+        Some(FromServer::Welcome(welcome)) => {
+            return Err(WorkerError::Refused { address, refusal: welcome.refusal });
+        }
+        _ => return Err(WorkerError::Refused { address, refusal: "it is no Downbeat server".to_owned() }),
+    }
+
+    let failed = |error: io::Error| lost(error.into());
+    let devices: Vec<Sender<Task>> = (0..settings.devices.count)
+        .map(|index| DeviceThread::start(index, line.clone()))
+        .collect::<io::Result<_>>()
+        .map_err(failed)?;
+    let orders = Loader::start(engines, devices.clone(), line, settings.is_child).map_err(failed)?;
+    loop {
+        let Frame { message, payload } = read::<ToWorker>(&mut from, PAYLOAD_MAX).map_err(lost)?;
+        match message.body {
+            Some(FromServer::Run(mut run)) => {
+                let inputs = tensors::tensors(std::mem::take(&mut run.inputs), payload);
+                if let Some(device) = devices.get(run.device as usize) {
+                    let _ = device.send(Task::Run { run, inputs });
+                }
+            }
+            Some(FromServer::Load(load)) => drop(orders.send(Order::Load(load))),
+            Some(FromServer::Unload(unload)) => drop(orders.send(Order::Unload(unload.instance))),
+            Some(FromServer::Measure(measure)) => {
+                if let Some(device) = devices.first() {
+                    let _ = device.send(Task::Measure(measure));
+                }
+            }
+            Some(FromServer::Piece(fetch)) => drop(orders.send(Order::Piece(fetch, payload))),
+            Some(FromServer::Welcome(_)) | None => {}
+        }
+    }
+}
+
+/// Works for a server, and looks for it again whenever the connection is lost. Ends when there is no point in trying.
+pub fn work_on(settings: &WorkerSettings) -> Result<(), WorkerError> {
+    const FIRST: Duration = Duration::from_millis(200);
+    const LAST: Duration = Duration::from_secs(10);
+    let mut pause = FIRST;
+    loop {
+        match work(settings) {
+            Err(error @ (WorkerError::Unreachable { .. } | WorkerError::Lost { .. })) => {
+                pause = if matches!(error, WorkerError::Lost { .. }) { FIRST } else { (pause * 2).min(LAST) };
+                tracing::warn!("{error}; the next try is in {:.1} s", pause.as_secs_f64());
+                thread::sleep(pause);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn hello(settings: &WorkerSettings, trouble: Option<&String>) -> Hello {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let device = |index| message::Device {
+        name: match settings.devices.device_name(settings.first + index) {
+            name if settings.is_child => name,
+            name => format!("{}/{name}", host.trim()),
+        },
+        class: settings.devices.class.to_string(),
+        emulated: settings.devices.kind == DeviceKind::Emulated,
+    };
+    Hello {
+        version: VERSION,
+        token: settings.token.clone(),
+        name: format!("{}/{}", host.trim(), std::process::id()),
+        devices: (0..settings.devices.count).map(device).collect(),
+        trouble: trouble.cloned().unwrap_or_default(),
+    }
+}
+
+/// The way to the server, shared by all threads of a worker.
+#[derive(Clone, Debug)]
+struct Line {
+    to: Arc<Mutex<BufWriter<TcpStream>>>,
+}
+
+impl Line {
+    fn new(stream: TcpStream) -> Line {
+        Line { to: Arc::new(Mutex::new(BufWriter::with_capacity(64 << 10, stream))) }
+    }
+
+    fn say(&self, body: FromWorker) {
+        self.say_with(body, std::iter::empty());
+    }
+
+    fn say_with<'a>(&self, body: FromWorker, payload: impl Iterator<Item = &'a [u8]> + Clone) {
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        // A broken connection is noticed by the thread that listens.
+        let _ = write(&mut *to, &ToServer { body: Some(body) }, payload);
+    }
+}

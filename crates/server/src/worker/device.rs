@@ -1,0 +1,97 @@
+//! The thread that runs batches on one device.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender};
+use downbeat_engine::EngineError;
+use downbeat_oip::Tensor;
+use downbeat_profile::Span;
+
+use super::Line;
+use super::engines::Loaded;
+use crate::clock::span;
+use crate::link::message::{Finished, FromWorker, Measure, Measured, Run};
+use crate::link::tensors;
+
+/// What a device is to do, one after the other.
+pub(super) enum Task {
+    /// Take over a model that was loaded.
+    Install(u32, Loaded),
+    /// Forget a model.
+    Drop(u32),
+    /// Run a batch. No inputs where they were not understood.
+    Run { run: Run, inputs: Option<Vec<Tensor>> },
+    /// Find out how long a model takes.
+    Measure(Measure),
+}
+
+/// The thread that runs batches on one device.
+pub(super) struct DeviceThread {
+    index: u32,
+    models: BTreeMap<u32, Loaded>,
+    line: Line,
+}
+
+impl DeviceThread {
+    pub(super) fn start(index: u32, line: Line) -> io::Result<Sender<Task>> {
+        let (tasks, queue) = crossbeam_channel::unbounded();
+        let device = DeviceThread { index, models: BTreeMap::new(), line };
+        thread::Builder::new().name(format!("device-{index}")).spawn(move || device.run_all(&queue))?;
+        Ok(tasks)
+    }
+
+    fn run_all(mut self, queue: &Receiver<Task>) {
+        for task in queue {
+            match task {
+                Task::Install(instance, model) => drop(self.models.insert(instance, model)),
+                Task::Drop(instance) => drop(self.models.remove(&instance)),
+                Task::Run { run, inputs } => self.run(&run, inputs),
+                Task::Measure(measure) => self.measure(measure),
+            }
+        }
+    }
+
+    fn run(&mut self, run: &Run, inputs: Option<Vec<Tensor>>) {
+        let started = Instant::now();
+        let result = match (self.models.get_mut(&run.instance), inputs) {
+            (Some(model), Some(inputs)) => guarded(|| model.model.run(&inputs, run.rows)),
+            (None, _) => Err(EngineError("the model is not loaded on this device".to_owned())),
+            (_, None) => Err(EngineError("the batch is not understood".to_owned())),
+        };
+        let busy_ns = span(started.elapsed()).as_nanos();
+        let (outputs, trouble) = match result {
+            Ok(outputs) => (outputs, String::new()),
+            Err(error) => (Vec::new(), error.to_string()),
+        };
+        let finished = Finished {
+            batch: run.batch,
+            device: self.index,
+            outputs: outputs.iter().map(tensors::describe).collect(),
+            busy_ns,
+            trouble,
+        };
+        self.line.say_with(FromWorker::Finished(finished), outputs.iter().map(|output| output.data.as_ref()));
+    }
+
+    fn measure(&mut self, Measure { instance, latency_max_ns }: Measure) {
+        let result = match self.models.get_mut(&instance) {
+            Some(model) => guarded(|| model.measure(Span::from_nanos(latency_max_ns))),
+            None => Err(EngineError("the model is not loaded on this device".to_owned())),
+        };
+        let (points, trouble) = match result {
+            Ok(points) => (points, String::new()),
+            Err(error) => (Vec::new(), error.to_string()),
+        };
+        self.line.say(FromWorker::Measured(Measured { instance, points, trouble }));
+    }
+}
+
+/// A model that panics has failed, and only that.
+fn guarded<T>(run: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(EngineError("the engine panicked; the worker's log says where".to_owned())))
+}

@@ -1,0 +1,96 @@
+//! What a worker loads models with.
+
+use std::path::Path;
+
+use downbeat_engine::emulated::EmulatedModel;
+use downbeat_engine::measure::{MeasureSettings, Measured, measure, sizes_up_to};
+use downbeat_engine::onnx::{OnnxRuntime, OnnxSettings, Provider};
+use downbeat_engine::synthetic::synthetic_inputs;
+use downbeat_engine::{EngineError, Model, Reshaped, WallClock};
+use downbeat_oip::TensorSpec;
+use downbeat_profile::{Beyond, LatencyProfile, Span};
+
+use super::WorkerSettings;
+use crate::device::DeviceKind;
+use crate::link::message::{Load, Point};
+use crate::link::tensors;
+
+/// The engine of a worker's devices.
+pub(super) enum Engines {
+    Onnx(OnnxRuntime, OnnxSettings),
+    Emulated,
+}
+
+/// A model on a device.
+pub(super) struct Loaded {
+    pub(super) model: Box<dyn Model>,
+    inputs: Vec<TensorSpec>,
+    max_batch: u32,
+}
+
+impl Engines {
+    /// Makes ready what the worker's devices need, or says why it cannot.
+    pub(super) fn start(settings: &WorkerSettings) -> Result<Engines, String> {
+        let provider = match settings.devices.kind {
+            DeviceKind::Emulated => return Ok(Engines::Emulated),
+            DeviceKind::Cpu => Provider::Cpu,
+            DeviceKind::Cuda(number) => Provider::Cuda(number),
+            DeviceKind::TensorRt(number) => Provider::TensorRt(number),
+        };
+        let start = || {
+            let runtime = OnnxRuntime::init(settings.onnxruntime.as_deref())?;
+            runtime.check(provider)?;
+            Ok(Engines::Onnx(runtime, OnnxSettings { intra_op_threads: settings.threads, provider }))
+        };
+        start().map_err(|error: EngineError| error.to_string())
+    }
+
+    /// Loads a model for one device.
+    pub(super) fn load(&self, load: &Load, path: &Path) -> Result<Loaded, String> {
+        let declared = |specs: &[_]| tensors::declared(specs.to_vec()).ok_or("a tensor of an unknown type");
+        let (inputs, outputs) = (declared(&load.inputs)?, declared(&load.outputs)?);
+        let model: Box<dyn Model> = match self {
+            Engines::Onnx(..) if load.emulated => {
+                return Err(
+                    "the model has the backend \"emulated\" and runs on emulated devices only".to_owned()
+                );
+            }
+            Engines::Onnx(runtime, settings) => {
+                let model = runtime.load(path, settings).map_err(|error| error.to_string())?;
+                let reshapes = |of: &[_]| tensors::declared_reshapes(of);
+                Box::new(Reshaped::new(
+                    model,
+                    reshapes(&load.input_reshapes),
+                    reshapes(&load.output_reshapes),
+                ))
+            }
+            Engines::Emulated => Box::new(EmulatedModel::new(profile(load)?, outputs)),
+        };
+        Ok(Loaded { model, inputs, max_batch: load.max_batch })
+    }
+}
+
+fn profile(load: &Load) -> Result<LatencyProfile, String> {
+    let point = |(index, &ns): (usize, &u64)| (index as u32 + 1, ns as f64 / 1e6);
+    let points: Vec<(u32, f64)> = load.latency_ns.iter().enumerate().map(point).collect();
+    LatencyProfile::from_points(&points, load.max_batch.max(1), Beyond::Extrapolate)
+        .map_err(|error| format!("no profile to emulate: {error}"))
+}
+
+impl Loaded {
+    /// Finds out how long the model takes, quickly, for batches that take no longer than `latency_max`.
+    pub(super) fn measure(&mut self, latency_max: Span) -> Result<Vec<Point>, EngineError> {
+        let sizes = sizes_up_to(self.max_batch);
+        let mut make_inputs = |rows| synthetic_inputs(&self.inputs, rows, 1, u64::from(rows));
+        let measured = measure(
+            &mut *self.model,
+            &sizes,
+            &mut make_inputs,
+            &MeasureSettings { latency_max: Some(latency_max), ..MeasureSettings::short() },
+            &mut WallClock::start(),
+            &mut |_| {},
+        )?;
+        let point = |size: Measured| Point { batch: size.batch, latency_ms: size.median_ms };
+        Ok(measured.into_iter().map(point).collect())
+    }
+}
