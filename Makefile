@@ -21,6 +21,7 @@ test: setup-test setup-runtime ## Check format and lints, build the docs, run ev
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
 	$(CARGO) test --workspace --locked --doc --quiet
+	@$(MAKE) --no-print-directory test-clients
 	$(CARGO) nextest run --workspace --locked --no-fail-fast
 
 SERVER ?= downbeat

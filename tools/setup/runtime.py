@@ -9,6 +9,7 @@ already is left alone, without asking the network. Needs Python 3.8 and pip, or 
     .tools/demo-repository/magika/              the model repository of the demo
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,8 @@ def assemble_demo_repository():
     model = TOOLS / "demo-repository" / "magika"
     (model / "1").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(template, model / "config.pbtxt")
+    labels = json.loads((TOOLS / "magika" / "config.min.json").read_text())["target_labels_space"]
+    (model / "labels.txt").write_text("\n".join(labels) + "\n")
     file = model / "1" / "model.onnx"
     source = TOOLS / "magika" / "model.onnx"
     if not file.is_file() or file.stat().st_size != source.stat().st_size:

@@ -6,7 +6,7 @@
 //!   client <- frontend <- oneshot           <- Runtime                       <- Hub          <-
 //! ```
 //!
-//! [`server::serve`] puts it all together. What runs where: the frontends and the [`control`] task on tokio, the
+//! [`server::serve`] puts it all together. What runs where: the frontends and the `control` task on tokio, the
 //! dispatcher with the scheduler on a thread of its own, two threads for each connection to a worker.
 
 #![allow(clippy::disallowed_types, reason = "this is where real time begins")]
