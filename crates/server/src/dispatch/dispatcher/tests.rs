@@ -178,10 +178,8 @@ fn the_shortest_of_several_deadlines_binds_each_request_by_itself() {
 
 #[test]
 fn requests_of_different_shapes_never_share_a_batch() {
-    let mut stage = Stage::new(2);
-    let (_, _a) = stage.submit(ms(0), 40, 4);
-    let (_, _b) = stage.submit(ms(0), 40, 5);
-    let (_, _c) = stage.submit(ms(0), 40, 4);
+    let mut stage = Stage::new(3);
+    let _answers = [4, 5, 4].map(|columns| stage.submit(ms(0), 40, columns).1);
     stage.pass(ms(40));
     let batches = stage.sink.batches.borrow();
     for (_, batch) in batches.iter() {
