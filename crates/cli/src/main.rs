@@ -32,7 +32,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // The matches tell a flag from an environment variable, which the arguments do not.
-    let matches = Cli::command().get_matches();
+    let matches = serve::show_defaults(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Serve(arguments) => match matches.subcommand() {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, Args};
-use downbeat_server::settings::{DEFAULT_FILE, Layer, Settings};
+use clap::{ArgMatches, Args, Command};
+use downbeat_server::settings::{DEFAULT_FILE, Layer, Settings, Shown};
 
 use crate::{log, output};
 
@@ -34,6 +34,23 @@ pub(crate) struct Arguments {
     print_config: bool,
     #[command(flatten)]
     settings: Layer,
+}
+
+/// Adds to the help of every setting what it is when nobody sets it.
+pub(crate) fn show_defaults(command: Command) -> Command {
+    let defaults = Settings::merge(Layer::default(), |_| None, None).shown;
+    // What is empty is not there, and the cache is in another place for everybody.
+    let told =
+        defaults.iter().filter(|shown| !["\"\"", "[]"].contains(&&*shown.value) && shown.key != "cache_dir");
+    command.mut_subcommand("serve", |serve| {
+        told.fold(serve, |serve, Shown { key, value, .. }| {
+            serve.mut_arg(key, |argument| {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                let value = value.trim_matches(|c| "[]\"".contains(c));
+                argument.help(format!("{help} [default: {value}]"))
+            })
+        })
+    })
 }
 
 pub(crate) fn run(arguments: Arguments, matches: &ArgMatches) -> anyhow::Result<()> {

@@ -32,6 +32,18 @@ pub enum DeviceKind {
     Emulated,
 }
 
+impl DeviceKind {
+    /// As people write it; also the class of such devices unless another is named.
+    fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Cuda(_) => "cuda",
+            DeviceKind::TensorRt(_) => "tensorrt",
+            DeviceKind::Emulated => "emulated",
+        }
+    }
+}
+
 /// Emulated devices in one worker, each a thread that sleeps.
 const EMULATED_MAX: u32 = 4096;
 
@@ -80,15 +92,15 @@ impl FromStr for DeviceSpec {
                 DeviceSpecError::Number { name: name.to_owned(), number: text.to_owned(), range }
             }),
         };
-        let (kind, count, of) = match kind {
-            "cpu" => (DeviceKind::Cpu, number_in(1..=CPU_MAX, 1)?, "cpu"),
-            "cuda" => (DeviceKind::Cuda(number_in(0..=1023, 0)?), 1, "cuda"),
-            "tensorrt" => (DeviceKind::TensorRt(number_in(0..=1023, 0)?), 1, "tensorrt"),
-            "emulated" => (DeviceKind::Emulated, number_in(1..=EMULATED_MAX, 1)?, "emulated"),
-            "none" => (DeviceKind::Cpu, 0, "none"),
+        let (kind, count) = match kind {
+            "cpu" => (DeviceKind::Cpu, number_in(1..=CPU_MAX, 1)?),
+            "cuda" => (DeviceKind::Cuda(number_in(0..=1023, 0)?), 1),
+            "tensorrt" => (DeviceKind::TensorRt(number_in(0..=1023, 0)?), 1),
+            "emulated" => (DeviceKind::Emulated, number_in(1..=EMULATED_MAX, 1)?),
+            "none" => (DeviceKind::Cpu, 0),
             _ => return Err(DeviceSpecError::Kind(name.to_owned())),
         };
-        Ok(DeviceSpec { kind, count, class: class.unwrap_or(of).parse()? })
+        Ok(DeviceSpec { kind, count, class: class.unwrap_or(kind.name()).parse()? })
     }
 }
 
@@ -117,24 +129,24 @@ impl DeviceSpec {
     /// The name of one of the devices.
     pub(crate) fn device_name(&self, index: u32) -> String {
         match self.kind {
-            DeviceKind::Emulated => format!("emulated:{index}"),
-            DeviceKind::Cpu => format!("cpu:{index}"),
-            DeviceKind::Cuda(number) => format!("cuda:{number}"),
-            DeviceKind::TensorRt(number) => format!("tensorrt:{number}"),
+            DeviceKind::Cpu | DeviceKind::Emulated => format!("{}:{index}", self.kind.name()),
+            DeviceKind::Cuda(number) | DeviceKind::TensorRt(number) => {
+                format!("{}:{number}", self.kind.name())
+            }
         }
     }
 }
 
 impl fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind.name();
         match self.kind {
             DeviceKind::Cpu if self.count == 0 => return f.write_str("none"),
-            DeviceKind::Cpu => write!(f, "cpu:{}", self.count)?,
-            DeviceKind::Emulated => write!(f, "emulated:{}", self.count)?,
-            DeviceKind::Cuda(number) => write!(f, "cuda:{number}")?,
-            DeviceKind::TensorRt(number) => write!(f, "tensorrt:{number}")?,
+            DeviceKind::Cpu | DeviceKind::Emulated if self.count == 1 => f.write_str(kind)?,
+            DeviceKind::Cpu | DeviceKind::Emulated => write!(f, "{kind}:{}", self.count)?,
+            DeviceKind::Cuda(number) | DeviceKind::TensorRt(number) => write!(f, "{kind}:{number}")?,
         }
-        write!(f, "@{}", self.class)
+        if self.class.as_str() == kind { Ok(()) } else { write!(f, "@{}", self.class) }
     }
 }
 

@@ -187,7 +187,7 @@ settings! {
     device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S"): f64 = 60.0;
     /// CSV files of latency profiles, as `downbeat profile` writes them. May be repeated
     profile / "DOWNBEAT_PROFILE" (value_name = "CSV", value_delimiter = ','): Vec<PathBuf> = Vec::new();
-    /// Where profiles that the server measured itself are kept
+    /// Where profiles that the server measured itself are kept; by default in the user's cache
     cache_dir / "DOWNBEAT_CACHE_DIR" (value_name = "DIR"): PathBuf = kinds::default_cache_dir();
     /// The library of ONNX Runtime; by default it is looked for
     onnxruntime / "DOWNBEAT_ONNXRUNTIME" (value_name = "FILE"): PathBuf = PathBuf::new();

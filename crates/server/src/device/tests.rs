@@ -9,10 +9,10 @@ fn parsed(name: &str) -> String {
 
 #[test]
 fn a_number_counts_cpu_workers_and_emulated_devices_and_names_gpus() {
-    assert_eq!(parsed("cpu"), "cpu:1@cpu");
-    assert_eq!(parsed("cpu:3"), "cpu:3@cpu");
+    assert_eq!(parsed("cpu"), "cpu");
+    assert_eq!(parsed("cpu:3"), "cpu:3");
     assert_eq!(parsed("cuda:1@h200/3g"), "cuda:1@h200/3g");
-    assert_eq!(parsed("tensorrt"), "tensorrt:0@tensorrt");
+    assert_eq!(parsed("tensorrt"), "tensorrt:0");
     assert_eq!(parsed("emulated:64@h200/7g"), "emulated:64@h200/7g");
 }
 
