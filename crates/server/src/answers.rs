@@ -10,7 +10,7 @@ use downbeat_oip::{
 };
 use downbeat_profile::Span;
 use downbeat_repository::ModelDefinition;
-use downbeat_sched::RequestId;
+use downbeat_sched::{RequestId, Time};
 use tokio::sync::oneshot;
 
 use crate::catalogue::Served;
@@ -36,8 +36,6 @@ impl Service for Core {
         let bytes = intake.inputs.iter().map(|input| input.data.len() as u64).sum();
         let permit = self.admission.admit(bytes).inspect_err(refused)?;
         let Intake { inputs, rows, priority, timeout: asked } = intake;
-        let bounds = [Some(served.slo), asked.map(span), timeout.map(span)];
-        let within = bounds.into_iter().flatten().min().unwrap_or(served.slo);
         let (reply, answer) = oneshot::channel();
         let job = Job {
             instance: served.instance,
@@ -45,7 +43,7 @@ impl Service for Core {
             rows,
             priority,
             arrived,
-            due: arrived + within,
+            due: due(arrived, served.slo, [asked, timeout]),
             reply,
             permit,
         };
@@ -149,6 +147,11 @@ impl Core {
         self.orders.send(order(reply)).await.map_err(|_| stopping())?;
         done.await.unwrap_or_else(|_| Err(stopping()))
     }
+}
+
+/// When a request is due: the shortest of what its model, its client and its transport allow binds.
+pub(crate) fn due(arrived: Time, slo: Span, timeouts: [Option<Duration>; 2]) -> Time {
+    arrived + timeouts.into_iter().flatten().map(span).fold(slo, Span::min)
 }
 
 /// Dropped before the answer came, the client has gone: the request leaves the queue.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use downbeat_oip::{DataType, Tensor};
@@ -9,6 +10,7 @@ use downbeat_sched::Priority;
 use tokio::sync::oneshot::Receiver;
 
 use super::*;
+use crate::answers::due;
 use crate::dispatch::Admission;
 use crate::metrics::Metrics;
 
@@ -154,26 +156,44 @@ fn a_request_that_cannot_make_it_is_answered_at_once_although_every_device_is_bu
     // One request alone takes 10 ms: 9 are not enough, and that is known on arrival.
     let (_, mut hopeless) = stage.submit(ms(2), 9, 4);
     assert_eq!(reason(&mut hopeless), Some(Reason::Expired));
-    // This one could have run if the device were free by 30 ms. It is not: known at 30, not when the device is.
-    stage.dispatcher.handle(ms(2), Command::DeviceLeft { gpu: GpuId(1) });
+    // This one could have run if the device were free by 30 ms. It is not: known then, and not when the device is.
     let (_, mut late) = stage.submit(ms(2), 38, 4);
     stage.pass(ms(29));
     assert_eq!(reason(&mut late), None);
-    assert!(running.try_recv().is_err());
     stage.pass(ms(31));
-    assert!(late.try_recv().is_ok() || stage.sent().len() == 2, "answered, or sent behind what runs");
+    assert_eq!(reason(&mut late), Some(Reason::Expired));
+    assert!(running.try_recv().is_err(), "the device is still busy");
 }
 
+/// The model's SLO, the request's own timeout and the gRPC deadline: any one that is too short for the 10 ms that the
+/// model takes is known at once, and none binds that is not the shortest.
 #[test]
-fn the_shortest_of_several_deadlines_binds_each_request_by_itself() {
-    let mut stage = Stage::new(1);
-    let (_, mut short) = stage.submit(ms(0), 5, 4);
-    let (_, mut long) = stage.submit(ms(0), 50, 4);
-    assert_eq!(reason(&mut short), Some(Reason::Expired));
-    stage.pass(ms(45));
-    assert_eq!(stage.sent(), [(0, 1)]);
-    stage.finish(ms(50), 0, 10);
-    assert!(long.try_recv().unwrap().is_ok());
+fn each_of_the_three_deadlines_binds_where_it_is_the_shortest() {
+    let after = |ms| Some(Duration::from_millis(ms));
+    for (slo, timeouts, within) in [
+        (5, [None, None], 5),
+        (50, [after(5), None], 5),
+        (50, [None, after(5)], 5),
+        (50, [after(70), after(60)], 50),
+        (90, [after(60), after(50)], 50),
+        (90, [after(50), after(60)], 50),
+    ] {
+        let arrived = ms(100);
+        let due = due(arrived, Span::from_millis(slo), timeouts);
+        assert_eq!(due, arrived + Span::from_millis(within));
+        let mut stage = Stage::new(1);
+        let (_, mut answer) = stage.submit(arrived, within, 4);
+        if within < 10 {
+            assert_eq!(reason(&mut answer), Some(Reason::Expired), "known at once");
+            continue;
+        }
+        stage.pass(due - Span::from_millis(12));
+        assert_eq!(stage.sent(), [], "waits for company as long as its deadline allows");
+        stage.pass(due - Span::from_millis(10));
+        assert_eq!(stage.sent(), [(0, 1)]);
+        stage.finish(due, 0, 10);
+        assert!(answer.try_recv().unwrap().is_ok());
+    }
 }
 
 #[test]
