@@ -37,6 +37,13 @@ pub(crate) enum Order {
     Unload { model: String, reply: oneshot::Sender<Result<(), Failure>> },
 }
 
+/// An order that is being carried out.
+#[derive(Debug)]
+struct UnderWay {
+    unloads: bool,
+    reply: oneshot::Sender<Result<(), Failure>>,
+}
+
 /// What the control task hears from itself.
 #[derive(Debug)]
 enum Echo {
@@ -79,8 +86,8 @@ pub(crate) struct Control {
     workers: BTreeMap<WorkerId, Staff>,
     instances: BTreeMap<InstanceId, Instance>,
     next_instance: u32,
-    /// Models that are being loaded or unloaded, with who waits for it.
-    under_way: BTreeMap<String, oneshot::Sender<Result<(), Failure>>>,
+    /// Models that are being loaded or unloaded.
+    under_way: BTreeMap<String, UnderWay>,
     /// What must wait until that is done.
     later: VecDeque<Order>,
 }
@@ -158,7 +165,7 @@ impl Control {
         }
         match order {
             Order::Load { model, config, reply } => {
-                self.under_way.insert(model.clone(), reply);
+                self.under_way.insert(model.clone(), UnderWay { unloads: false, reply });
                 let (repository, echo) = (Arc::clone(&self.repository), self.echo.clone());
                 tokio::task::spawn_blocking(move || {
                     let result = repository.read(&model, config.map(|config| *config));
@@ -193,7 +200,7 @@ impl Control {
 
     /// Someone's order is carried out; whoever waits for the same model is next.
     fn done(&mut self, model: &str, result: Result<(), Failure>) {
-        if let Some(reply) = self.under_way.remove(model) {
+        if let Some(UnderWay { reply, .. }) = self.under_way.remove(model) {
             let _ = reply.send(result);
         }
         let of_model = |order: &Order| match order {
@@ -239,7 +246,7 @@ impl Control {
             let _ = reply.send(Ok(()));
             return;
         }
-        self.under_way.insert(model.to_owned(), reply);
+        self.under_way.insert(model.to_owned(), UnderWay { unloads: true, reply });
         for id in of_model {
             self.withdraw(id, State::Unloading);
         }
@@ -281,9 +288,8 @@ impl Control {
             self.catalogue.set(name, version, State::Unavailable, UNLOADED);
             tracing::info!(model = name, version, "unloaded");
         }
-        let others = self.ids(|other| other.definition.name == *name);
-        let busy_unloading = self.under_way.contains_key(name) && others.is_empty();
-        if busy_unloading {
+        let unloads = self.under_way.get(name).is_some_and(|order| order.unloads);
+        if unloads && self.ids(|other| other.definition.name == *name).is_empty() {
             self.done(name, Ok(()));
         }
         self.settle_workers();

@@ -114,7 +114,8 @@ impl<O: Outbox> Dispatcher<O> {
             Command::Cancel { id } => self.cancel(now, id),
             Command::Finished { gpu, batch, busy, outputs } => self.finished(now, gpu, batch, busy, outputs),
             Command::DeviceJoined { gpu, class, name, meter } => {
-                self.devices.insert(gpu, Device::new(name, class, meter));
+                // One that left for a while may still have something to do.
+                self.devices.entry(gpu).or_insert_with(|| Device::new(name, class, meter));
                 self.schedule(now, Event::GpuJoined { gpu, class });
             }
             Command::DeviceLeft { gpu } => self.schedule(now, Event::GpuLeft { gpu }),
