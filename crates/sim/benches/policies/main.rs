@@ -6,7 +6,9 @@
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
 mod adaptive;
+mod clairvoyant;
 mod reference;
+mod robustness;
 mod speed;
 mod suite;
 mod symphony;
@@ -34,6 +36,8 @@ fn main() {
     }
     if asked("adaptive") && filters.is_empty() {
         adaptive::print(seeds);
+        robustness::print(seeds);
+        clairvoyant::print();
     }
     if asked("suite") {
         suite::print(seeds, &filters);
@@ -41,6 +45,11 @@ fn main() {
     if asked("speed") && filters.is_empty() {
         speed::print();
     }
+}
+
+/// "1 seed", "5 seeds".
+fn counted(seeds: u32) -> String {
+    format!("{seeds} seed{}", if seeds == 1 { "" } else { "s" })
 }
 
 fn scenario_folder() -> PathBuf {
