@@ -7,6 +7,7 @@
 
 mod adaptive;
 mod clairvoyant;
+mod gather;
 mod reference;
 mod robustness;
 mod speed;
@@ -30,6 +31,7 @@ fn main() {
         words.iter().map(String::as_str).filter(|word| *word != "quick" && !PARTS.contains(word)).collect();
     if asked("reference") && filters.is_empty() {
         reference::print(seeds);
+        gather::print();
     }
     if asked("authors") && filters.is_empty() {
         symphony::print(seeds);
