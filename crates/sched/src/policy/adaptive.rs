@@ -5,9 +5,12 @@ use downbeat_profile::Span;
 use super::{HeadroomDrop, Policy, Pressure, SmallestId};
 use crate::{Candidate, Release, Time};
 
-/// The least share of the devices that is reckoned to be spare: with so little, a head start is many times the batch
-/// itself, and everything starts at once.
-const SPARE_MIN: f64 = 0.001;
+/// The least share of the devices that is reckoned to be spare: with so little, most that waits starts at once.
+const SPARE_MIN: f64 = 0.02;
+
+/// With this share of the devices spare or more, the work of others counts for no more than the batch itself; with less,
+/// for more, because then one wait leads to the next.
+const SPARE_CALM: f64 = 0.1;
 
 /// How much the spare devices are relied on. Where batches come at random, one that finds all devices busy waits for
 /// l / (2 * spare) on average; 2 would keep devices busy with small batches at half load already.
@@ -22,11 +25,12 @@ const LOSS_PULL: u64 = 8;
 /// A window opens earlier by about the time that a batch waits for a device where other models want one too:
 ///
 /// ```text
-///   head start = min(backlog - own, own) / (3 * (gpus - need - deviation of need)) + gap between two batches
+///   spare      = gpus - need - deviation of need
+///   head start = min(backlog - own, own * max(1, gpus / (10 * spare))) / (3 * spare) + gap between two batches
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
-/// is found depends on the devices that the traffic does not keep busy, not on the number of models. A model alone never
+/// is found depends on the devices that the traffic does not keep busy, and hardly on the number of models. A model alone never
 /// guards against itself in this: its batches leave one after the other, each waits for its own window. The gap between
 /// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
 /// more than a moment: with one device or two, at almost any load. Where the traffic needs all devices, the rule is eager
@@ -42,9 +46,11 @@ impl Policy for Adaptive {
 
     fn head_start(&self, pressure: &Pressure, latency: Span) -> Span {
         let gpus = f64::from(pressure.gpus.max(1));
-        let others = (pressure.backlog - latency).min(latency);
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
-        let wait = others.as_nanos() as f64 / (RELIANCE * spare);
+        let others = (pressure.backlog - latency).as_nanos() as f64;
+        let own = latency.as_nanos() as f64;
+        let work = others.min(own * (SPARE_CALM * gpus / spare).max(1.0));
+        let wait = work / (RELIANCE * spare);
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
         let all_busy = (pressure.need.mean() / gpus).min(1.0).powf(gpus);
         let gap = pressure.holding.as_nanos() as f64 / gpus;
@@ -91,6 +97,13 @@ mod tests {
         let most = Span::from_nanos(1_666_666);
         assert_eq!(head_start(&pressure(8, 30, 6.0, 0.0)), most);
         assert_eq!(head_start(&pressure(8, 3_000, 6.0, 0.0)), most);
+    }
+
+    /// With 0.4 of 8 devices spare it counts for twice the batch: 2 * 10 / (3 * 0.4).
+    #[test]
+    fn with_little_spare_the_work_of_others_counts_for_more() {
+        let early_ms = head_start(&pressure(8, 3_000, 7.6, 0.0)).as_millis_f64();
+        assert!((early_ms - 16.667).abs() < 0.01, "{early_ms}");
     }
 
     /// A standard deviation of 1 leaves 1 spare device.

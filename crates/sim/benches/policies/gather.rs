@@ -28,7 +28,7 @@ pub(crate) fn print() {
          17, which more than doubles the loss, from under 1 % to 2 %. The definition, l(b) + b/r <= s, takes it at 0.526\n\
          of the bound. With l(b) + (b-1)/r <= s, as in the fluid bound, it comes at 0.495, where the reference has its\n\
          knee: the reference must have counted from the first request of a batch. Ours is the one that agrees with the\n\
-         definition and with its staggered form, l(b)(1 + 1/n). No other policy of the table has its knee at such a step.\n\
+         definition and with its staggered form, l(b)(1 + 1/n).\n\
          Bisection over short runs, {SHORT_RUN_SEEDS} seeds: mean, and deviation of a single seed.\n"
     );
     println!("| case | reference | b/r (ours) | (b-1)/r |");
