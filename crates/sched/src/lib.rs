@@ -50,6 +50,7 @@ mod lane;
 mod margin;
 mod matchmaker;
 mod model;
+mod occupancy;
 mod policy;
 mod queue;
 mod rate;

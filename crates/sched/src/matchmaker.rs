@@ -4,6 +4,7 @@ use downbeat_profile::Span;
 
 use crate::candidate::Candidate;
 use crate::heap::KeyedHeap;
+use crate::occupancy::Occupancy;
 use crate::policy::{GpuOrder, Need, Policy, Pressure};
 use crate::{ClassId, Delays, GpuId, ModelId, Priority, Release, Time};
 
@@ -32,6 +33,8 @@ struct Pool<O: GpuOrder> {
     /// Models whose window is open, the most urgent first.
     open: KeyedHeap<(Priority, Time)>,
     pressure: Pressure,
+    /// What `pressure.holding` is told from.
+    occupancy: Occupancy,
     /// Each model's part in `pressure.need`.
     needs: Vec<Need>,
 }
@@ -62,6 +65,7 @@ impl<O: GpuOrder> Default for Pool<O> {
             pending: KeyedHeap::default(),
             open: KeyedHeap::default(),
             pressure: Pressure::default(),
+            occupancy: Occupancy::default(),
             needs: Vec::new(),
         }
     }
@@ -73,6 +77,12 @@ impl<O: GpuOrder> Pool<O> {
         if !self.pending.remove(model.0) {
             self.open.remove(model.0);
         }
+    }
+
+    fn started(&mut self, latency: Span) {
+        self.occupancy.add(latency);
+        let Pressure { gpus, .. } = self.pressure;
+        self.pressure.holding = self.occupancy.longest_holding_all(gpus, Pressure::ALL_BUSY_MAX);
     }
 }
 
@@ -203,8 +213,7 @@ impl<P: Policy> Matchmaker<P> {
         let candidate = self.candidate(model, class)?;
         let gpu = self.idle_gpu(class).or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
         self.post(model, &[]);
-        let longest = &mut self.pools[class.0 as usize].pressure.longest;
-        *longest = candidate.latency.max(Span::from_nanos(longest.as_nanos() / 64 * 63));
+        self.pools[class.0 as usize].started(candidate.latency);
         let free_at = self.gpus[gpu.0 as usize].map_or(now, |gpu| gpu.free_at);
         Some(Grant { model, gpu, class, free_at, reason: self.reason(&candidate, now) })
     }

@@ -52,8 +52,9 @@ pub struct Pressure {
     pub backlog: Span,
     /// The devices that the traffic keeps busy if every model runs the largest batches it can sustain.
     pub need: Need,
-    /// The longest batch that was lately started; older ones count less and less.
-    pub longest: Span,
+    /// The longest batches that lately held all devices at once for more than [`ALL_BUSY_MAX`](Pressure::ALL_BUSY_MAX)
+    /// of the time that all were busy.
+    pub holding: Span,
 }
 
 /// How many devices some traffic needs, on average and how much that varies.
@@ -96,6 +97,10 @@ impl Need {
 }
 
 impl Pressure {
+    /// What happens for less than this part of the time can be relied on not to happen: half of what an objective of 99 %
+    /// allows.
+    pub const ALL_BUSY_MAX: f64 = 0.005;
+
     /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
     /// where there are too few.
     pub fn spare_gpus(&self) -> f64 {

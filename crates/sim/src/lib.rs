@@ -1,6 +1,7 @@
 //! A cluster in virtual time around Downbeat's scheduler and its rivals.
 
 mod account;
+mod clairvoyant;
 mod devices;
 mod fluid;
 mod goodput;
@@ -14,6 +15,7 @@ mod scenario;
 mod simulation;
 mod workload;
 
+pub use clairvoyant::{Served, SmallCase};
 pub use downbeat_sched::Span;
 pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps, fluid_need_gpus};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};

@@ -5,15 +5,16 @@ use downbeat_profile::Span;
 use super::{HeadroomDrop, Policy, Pressure, SmallestId};
 use crate::{Candidate, Release, Time};
 
-/// The least share of the devices that is reckoned to be spare. Below it, a head start is longer than any deadline.
+/// The least share of the devices that is reckoned to be spare: with so little, most that waits starts at once.
 const SPARE_MIN: f64 = 0.02;
 
-/// Over how many times what waits the spare devices are given time: 1 would start everything before anything is late, and
-/// keep devices busy with small batches at half load already.
-const RELIANCE: f64 = 2.5;
+/// With this share of the devices spare or more, the work of others counts for no more than the batch itself; with less,
+/// for more, because then one wait leads to the next.
+const SPARE_CALM: f64 = 0.1;
 
-/// With all devices busy for more than this part of the time, a batch cannot rely on finding one when its window opens.
-const ALL_BUSY_MAX: f64 = 0.005;
+/// How much the spare devices are relied on. Where batches come at random, one that finds all devices busy waits for
+/// l / (2 * spare) on average; 2 would keep devices busy with small batches at half load already.
+const RELIANCE: f64 = 3.0;
 
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in while
 /// a device is waited for. Much more, and models overtake each other for a single lost request.
@@ -21,18 +22,19 @@ const LOSS_PULL: u64 = 8;
 
 /// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
 ///
-/// A window opens earlier by a part of the time that the spare devices need for what other models have waiting:
+/// A window opens earlier by about the time that a batch waits for a device where other models want one too:
 ///
 /// ```text
-///   head start = (backlog - own) / (2.5 * (gpus - need - deviation of need)) + gap between two batches
+///   spare      = gpus - need - deviation of need
+///   head start = min(backlog - own, own * max(1, gpus / (10 * spare))) / (3 * spare) + gap between two batches
 /// ```
 ///
-/// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. It will be
-/// found if the devices that the traffic does not keep busy can absorb what waits. A model alone never guards against
-/// itself in this: its batches leave one after the other, each waits for its own window. The gap between two batches,
-/// the longest batch over the number of devices, is added where all devices are busy at once for more than a moment: with
-/// one device or two, at almost any load. Where the traffic needs all devices,
-/// the rule is eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
+/// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
+/// is found depends on the devices that the traffic does not keep busy, and hardly on the number of models. A model alone never
+/// guards against itself in this: its batches leave one after the other, each waits for its own window. The gap between
+/// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
+/// more than a moment: with one device or two, at almost any load. Where the traffic needs all devices, the rule is eager
+/// dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
@@ -44,13 +46,15 @@ impl Policy for Adaptive {
 
     fn head_start(&self, pressure: &Pressure, latency: Span) -> Span {
         let gpus = f64::from(pressure.gpus.max(1));
-        let others = pressure.backlog - latency;
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
-        let absorb = others.as_nanos() as f64 / (RELIANCE * spare);
+        let others = (pressure.backlog - latency).as_nanos() as f64;
+        let own = latency.as_nanos() as f64;
+        let work = others.min(own * (SPARE_CALM * gpus / spare).max(1.0));
+        let wait = work / (RELIANCE * spare);
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
         let all_busy = (pressure.need.mean() / gpus).min(1.0).powf(gpus);
-        let gap = pressure.longest.as_nanos() as f64 / gpus;
-        Span::from_nanos((absorb + gap * (all_busy / ALL_BUSY_MAX).min(1.0)) as u64)
+        let gap = pressure.holding.as_nanos() as f64 / gpus;
+        Span::from_nanos((wait + gap * (all_busy / Pressure::ALL_BUSY_MAX).min(1.0)) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -73,7 +77,7 @@ mod tests {
             gpus,
             backlog: Span::from_millis(backlog_ms),
             need: Need::new(need, deviation),
-            longest: Span::ZERO,
+            holding: Span::ZERO,
         }
     }
 
@@ -81,16 +85,31 @@ mod tests {
         Adaptive.head_start(pressure, Span::from_millis(10))
     }
 
-    /// 60 ms of others' work, 8 - 4 = 4 spare devices: 60 / (2.5 * 4) = 6 ms.
+    /// 8 - 6 = 2 spare devices: 6 / (3 * 2) = 1 ms for 6 ms of others' work.
     #[test]
     fn a_window_opens_early_by_what_spare_devices_need_for_the_work_of_others() {
-        assert_eq!(head_start(&pressure(8, 70, 4.0, 0.0)), Span::from_millis(6));
+        assert_eq!(head_start(&pressure(8, 16, 6.0, 0.0)), Span::from_millis(1));
     }
 
-    /// A standard deviation of 2 leaves 2 spare devices: 60 / (2.5 * 2) = 12 ms.
+    /// However much waits, it is the batch's own 10 ms that count: 10 / (3 * 2).
+    #[test]
+    fn the_work_of_others_counts_for_no_more_than_the_batch_itself() {
+        let most = Span::from_nanos(1_666_666);
+        assert_eq!(head_start(&pressure(8, 30, 6.0, 0.0)), most);
+        assert_eq!(head_start(&pressure(8, 3_000, 6.0, 0.0)), most);
+    }
+
+    /// With 0.4 of 8 devices spare it counts for twice the batch: 2 * 10 / (3 * 0.4).
+    #[test]
+    fn with_little_spare_the_work_of_others_counts_for_more() {
+        let early_ms = head_start(&pressure(8, 3_000, 7.6, 0.0)).as_millis_f64();
+        assert!((early_ms - 16.667).abs() < 0.01, "{early_ms}");
+    }
+
+    /// A standard deviation of 1 leaves 1 spare device.
     #[test]
     fn bursts_leave_fewer_devices_spare() {
-        assert_eq!(head_start(&pressure(8, 70, 4.0, 2.0)), Span::from_millis(12));
+        assert_eq!(head_start(&pressure(8, 16, 6.0, 1.0)), Span::from_millis(2));
     }
 
     #[test]
@@ -104,9 +123,9 @@ mod tests {
     /// 20 ms on each frees one every 10 ms. On 8 devices of which 1 is needed, all are hardly ever busy.
     #[test]
     fn where_all_devices_are_often_busy_a_window_opens_early_by_the_gap_between_two_batches() {
-        let longest = Span::from_millis(20);
-        assert_eq!(head_start(&Pressure { longest, ..pressure(2, 10, 1.0, 0.0) }), Span::from_millis(10));
-        assert!(head_start(&Pressure { longest, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
+        let holding = Span::from_millis(20);
+        assert_eq!(head_start(&Pressure { holding, ..pressure(2, 10, 1.0, 0.0) }), Span::from_millis(10));
+        assert!(head_start(&Pressure { holding, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
     }
 
     #[test]

@@ -1,4 +1,3 @@
 //! Small cases, checked against answers found by trying everything.
 
 mod formation;
-mod optimum;

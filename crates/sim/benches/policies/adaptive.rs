@@ -7,7 +7,7 @@ use downbeat_sim::{
     Arrival, Fault, RunReport, Scenario, Span, Until, fluid_first_shortage_rps, fluid_need_gpus,
 };
 
-use crate::{goodput, load, policy};
+use crate::{counted, goodput, load, policy};
 
 /// Least share of the fluid bound, Poisson and bursty. The bound here is the rate at which devices first run short.
 const FLOORS: [(&str, f64, f64); 5] = [
@@ -29,7 +29,8 @@ pub(crate) fn print(seeds: u32) {
 fn floors(seeds: u32) {
     println!("## adaptive: share of the fluid bound\n");
     println!(
-        "{seeds} seeds. The bound is the rate at which devices first run short, as in the study the floors come from.\n"
+        "{}. The bound is the rate at which devices first run short, as in the study the floors come from.\n",
+        counted(seeds)
     );
     println!("| case | floor | adaptive | spread |");
     println!("|---|---|---|---|");

@@ -6,7 +6,10 @@
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
 mod adaptive;
+mod clairvoyant;
+mod gather;
 mod reference;
+mod robustness;
 mod speed;
 mod suite;
 mod symphony;
@@ -28,12 +31,15 @@ fn main() {
         words.iter().map(String::as_str).filter(|word| *word != "quick" && !PARTS.contains(word)).collect();
     if asked("reference") && filters.is_empty() {
         reference::print(seeds);
+        gather::print();
     }
     if asked("authors") && filters.is_empty() {
         symphony::print(seeds);
     }
     if asked("adaptive") && filters.is_empty() {
         adaptive::print(seeds);
+        robustness::print(seeds);
+        clairvoyant::print();
     }
     if asked("suite") {
         suite::print(seeds, &filters);
@@ -41,6 +47,11 @@ fn main() {
     if asked("speed") && filters.is_empty() {
         speed::print();
     }
+}
+
+/// "1 seed", "5 seeds".
+fn counted(seeds: u32) -> String {
+    format!("{seeds} seed{}", if seeds == 1 { "" } else { "s" })
 }
 
 fn scenario_folder() -> PathBuf {

@@ -1,9 +1,9 @@
 //! Our simulator beside an independent one.
 
-use downbeat_sim::{BAD_RATE_MAX, PolicySpec, Scenario, Span, Until};
+use downbeat_sim::{BAD_RATE_MAX, PolicySpec, RunReport, Scenario, Span, Until};
 use rayon::prelude::*;
 
-use crate::{goodput, load, policy};
+use crate::{counted, goodput, load, policy};
 
 /// The cases, with the fluid bound that the reference was divided by.
 const CASES: [(&str, f64); 5] = [
@@ -31,16 +31,17 @@ const TOLERANCE: f64 = 0.03;
 
 /// The reference measured single runs of this length.
 const SHORT_RUN_S: f64 = 5.0;
-const SHORT_RUN_SEEDS: u64 = 20;
+pub(crate) const SHORT_RUN_SEEDS: u64 = 20;
 
 pub(crate) fn print(seeds: u32) {
     println!("## The same rules in an independent simulator\n");
     println!(
-        "Goodput over the bound the reference used; {seeds} seeds, each run with 5,000 requests of the rarest model.\n\
+        "Goodput over the bound the reference used; {}, each run with 5,000 requests of the rarest model.\n\
          Where the two differ by more than {TOLERANCE}, the reference's own method is repeated: bisection over runs of\n\
          {SHORT_RUN_S} s, here with {SHORT_RUN_SEEDS} seeds (mean, and deviation of a single seed). Runs that short hold a\n\
          few hundred requests of each model, so that the worst of many models looks worse than it is, and a rule that\n\
-         collapses for good once it is overtaken (timeout drop) has little time to be overtaken.\n"
+         collapses for good once it is overtaken (timeout drop) has little time to be overtaken.\n",
+        counted(seeds)
     );
     println!("| case | policy | reference | measured | difference | by the reference's method |");
     println!("|---|---|---|---|---|---|");
@@ -55,7 +56,11 @@ pub(crate) fn print(seeds: u32) {
                 let measured = report.policies[&policy.to_string()].goodput_rps / bound;
                 let difference = measured - expected;
                 let repeated = if difference.abs() > TOLERANCE {
-                    let (mean, deviation) = short_runs(&scenario, policy, *bound);
+                    let run = |scenario: &Scenario, seed| {
+                        let run = policy.run(scenario, seed, Until::Failure);
+                        run.unwrap_or_else(|error| panic!("{error}"))
+                    };
+                    let (mean, deviation) = short_runs(&scenario, *bound, &run);
                     format!("{mean:.3} ± {deviation:.3}")
                 } else {
                     String::new()
@@ -69,23 +74,25 @@ pub(crate) fn print(seeds: u32) {
     println!();
 }
 
+/// A policy, run on a scenario with a seed.
+type Run<'a> = dyn Fn(&Scenario, u64) -> RunReport + Sync + 'a;
+
 /// Mean and standard deviation over seeds of the share that a bisection over short runs finds.
-fn short_runs(scenario: &Scenario, policy: &PolicySpec, bound: f64) -> (f64, f64) {
+pub(crate) fn short_runs(scenario: &Scenario, bound: f64, run: &Run<'_>) -> (f64, f64) {
     let knees: Vec<f64> =
-        (0..SHORT_RUN_SEEDS).into_par_iter().map(|seed| bisect(scenario, policy, bound, seed)).collect();
+        (0..SHORT_RUN_SEEDS).into_par_iter().map(|seed| bisect(scenario, bound, seed, run)).collect();
     let mean = knees.iter().sum::<f64>() / knees.len() as f64;
     let variance = knees.iter().map(|knee| (knee - mean).powi(2)).sum::<f64>() / (knees.len() - 1) as f64;
     (mean, variance.sqrt())
 }
 
-fn bisect(scenario: &Scenario, policy: &PolicySpec, bound: f64, seed: u64) -> f64 {
+fn bisect(scenario: &Scenario, bound: f64, seed: u64, run: &Run<'_>) -> f64 {
     let (mut passes, mut fails) = (0.0, 1.3);
     while fails - passes > 0.003 {
         let middle = (passes + fails) / 2.0;
         let mut short = scenario.with_rate(middle * bound);
         short.duration = short.warmup + Span::from_secs_f64(SHORT_RUN_S);
-        let run = policy.run(&short, seed, Until::Failure).unwrap_or_else(|error| panic!("{error}"));
-        if run.bad_rate_worst <= BAD_RATE_MAX {
+        if run(&short, seed).bad_rate_worst <= BAD_RATE_MAX {
             passes = middle;
         } else {
             fails = middle;

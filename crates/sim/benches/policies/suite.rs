@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use downbeat_sim::{GoodputReport, PolicySpec, Scenario};
 
-use crate::{goodput, load, policy, scenario_folder};
+use crate::{counted, goodput, load, policy, scenario_folder};
 
 const OURS: &str = "adaptive";
 /// The rules that `adaptive` grew out of, in all the settings that win somewhere.
@@ -25,8 +25,9 @@ const HEADLINE: f64 = 4.7;
 pub(crate) fn print(seeds: u32, filters: &[&str]) {
     println!("## Goodput as a share of the fluid bound\n");
     println!(
-        "{seeds} paired seeds; in brackets the spread over the seeds. `delayed`, `clockwork` and `nexus` have the best\n\
-         of several settings, by scenario; `-` where a policy cannot run the scenario.\n"
+        "{}, the same for all policies; in brackets the spread over them. `delayed`, `clockwork` and `nexus` have the best\n\
+         of several settings, by scenario; `-` where a policy cannot run the scenario.\n",
+        counted(seeds)
     );
     let policies: Vec<&str> = [OURS].into_iter().chain(RULES).chain(SYSTEMS).collect();
     println!("| scenario | bound rps | {} | adaptive over best of the others |", policies.join(" | "));

@@ -102,6 +102,18 @@ pub(super) fn fit(loads: &[Load<'_>], devices: usize, headroom: Headroom) -> Pla
     Plan { devices: bins.into_iter().map(shares).collect() }
 }
 
+/// Every model on `spread` neighbouring devices, in the batches of a whole device: a placement by hand instead of a plan.
+pub(super) fn spread(loads: &[Load<'_>], devices: usize, spread: u32) -> Plan {
+    let mut plan = Plan { devices: vec![Vec::new(); devices] };
+    for (place, load) in loads.iter().enumerate() {
+        let copies = (spread as usize).min(devices);
+        let rps = load.rps.max(LEAST_RPS) / copies as f64;
+        let share = Share { model: load.model, batch: load.saturating_batch(), rps };
+        (place..place + copies).for_each(|device| plan.devices[device % devices].push(share));
+    }
+    plan
+}
+
 fn shares(bin: Bin<'_>) -> Vec<Share> {
     bin.loads.into_iter().map(|(_, share)| share).collect()
 }

@@ -54,6 +54,9 @@ pub struct NexusSettings {
     pub headroom: Headroom,
     /// `batch`: `planned`, `duty`, `deadline` or a factor; default `deadline`.
     pub batch: TurnBatch,
+    /// `spread`: `plan`, or a number of devices for every model instead of a plan, its requests going to one of them at
+    /// random; default `plan`.
+    pub spread: Option<u32>,
 }
 
 impl Default for NexusSettings {
@@ -63,16 +66,18 @@ impl Default for NexusSettings {
             min_epoch: Span::from_millis(10_000),
             headroom: Headroom::Fit,
             batch: TurnBatch::Deadline,
+            spread: None,
         }
     }
 }
 
 impl NexusSettings {
-    pub(crate) const TABLE: [Setting; 4] = [
+    pub(crate) const TABLE: [Setting; 5] = [
         Setting { key: "epoch", values: "a span of 100ms or more (30s)" },
         Setting { key: "min_epoch", values: "a span of 100ms or more (10s)" },
         Setting { key: "headroom", values: "fit or a factor from 0.001 to 100" },
         Setting { key: "batch", values: "planned, duty, deadline or a factor from 1" },
+        Setting { key: "spread", values: "plan or a number of devices from 1" },
     ];
 
     /// Planning takes time that grows with the cluster, and a rate needs arrivals to be measured by.
@@ -114,6 +119,12 @@ impl NexusSettings {
                     _ => TurnBatch::Factor(factor(1.0, f64::MAX)?),
                 }
             }
+            "spread" if value == "plan" => self.spread = None,
+            "spread" => {
+                let devices = value.parse().ok().filter(|&devices: &u32| devices > 0);
+                let wrong = || format!("{key}: '{value}' is neither a number of devices nor plan");
+                self.spread = Some(devices.ok_or_else(wrong)?);
+            }
             _ => return Err(setting::unknown(key, &NexusSettings::TABLE)),
         }
         Ok(())
@@ -134,6 +145,7 @@ impl NexusSettings {
                 TurnBatch::Deadline => "deadline".to_owned(),
                 TurnBatch::Factor(factor) => factor.to_string(),
             },
+            "spread" => self.spread.map_or_else(|| "plan".to_owned(), |devices| devices.to_string()),
             _ => String::new(),
         }
     }

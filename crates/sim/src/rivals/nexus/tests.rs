@@ -137,3 +137,20 @@ fn planning_for_immense_rates_stops_at_the_cluster_s_size() {
         assert!(nexus(&cluster, &[("headroom", headroom)]).plan().devices.len() <= 2);
     }
 }
+
+#[test]
+fn spread_models_are_on_as_many_devices_as_asked_and_their_requests_on_all_of_them() {
+    let cluster = cluster(3, &[(1.0, 5.0, 64, 40.0, 100.0), (1.0, 5.0, 64, 40.0, 100.0)]);
+    let models_on = |spread| {
+        let plan = nexus(&cluster, &[("spread", spread)]).plan();
+        let models = |shares: &Vec<Share>| shares.iter().map(|share| share.model.0).collect();
+        plan.devices.iter().map(models).collect::<Vec<Vec<u32>>>()
+    };
+    assert_eq!(models_on("2"), [vec![0], vec![0, 1], vec![1]]);
+    assert_eq!(models_on("99"), vec![vec![0, 1]; 3]);
+    let arrivals: Vec<(f64, u32)> = (0..100).map(|step| (10.0 * f64::from(step), 0)).collect();
+    let log = run(&cluster, &mut nexus(&cluster, &[("spread", "2")]), &arrivals);
+    let on_first = log.ran.iter().filter(|ran| ran.gpu == 0).count();
+    assert!((30..=70).contains(&on_first), "{on_first} of 100 requests on the first of two devices");
+    assert_eq!(log.ran.iter().map(|ran| ran.gpu).max(), Some(1));
+}
