@@ -28,33 +28,21 @@ impl Service for Core {
         timeout: Option<Duration>,
     ) -> Result<InferResponse, Failure> {
         let arrived = self.runtime.clock.now();
-        let served = self.catalogue.find(&request.model, &request.version).inspect_err(|failure| {
-            self.metrics.rejected(failure.reason);
-        })?;
-        let refused = |failure: &Failure| served.meter.failed(failure.reason);
-        let intake = take_in(&served.definition, &mut request).inspect_err(refused)?;
-        let bytes = intake.inputs.iter().map(|input| input.data.len() as u64).sum();
-        let permit = self.admission.admit(bytes).inspect_err(refused)?;
-        let Intake { inputs, rows, priority, timeout: asked } = intake;
-        let (reply, answer) = oneshot::channel();
-        let job = Job {
-            instance: served.instance,
-            inputs: inputs.into(),
-            rows,
-            priority,
-            arrived,
-            due: due(arrived, served.slo, [asked, timeout]),
-            reply,
-            permit,
-        };
-        let id = self.runtime.next_request();
-        self.runtime.send(Command::Submit { id, job });
-        let mut watch = ClientWatch { runtime: &self.runtime, id, answered: false };
-        let answer = answer.await;
-        watch.answered = true;
-        let completed =
-            answer.unwrap_or_else(|_| Err(Failure::new(Reason::Unavailable, "the server stops")))?;
-        respond(&served, request, completed)
+        let mut served = self.find(&request)?;
+        loop {
+            let inputs = request.inputs.clone();
+            if let Some(completed) = self.ask(&served, &mut request, timeout, arrived).await? {
+                return respond(&served, request, completed);
+            }
+            // Between looking it up and asking it, the model was unloaded, or loaded anew: then another takes its place.
+            match self.catalogue.find(&request.model, &request.version) {
+                Ok(other) if other.instance != served.instance => (served, request.inputs) = (other, inputs),
+                _ => {
+                    served.meter.failed(Reason::Unavailable);
+                    return Err(Failure::new(Reason::Unavailable, "the model is being unloaded"));
+                }
+            }
+        }
     }
 
     fn is_ready(&self) -> bool {
@@ -138,6 +126,44 @@ impl Service for Core {
 }
 
 impl Core {
+    fn find(&self, request: &InferRequest) -> Result<Arc<Served>, Failure> {
+        let found = self.catalogue.find(&request.model, &request.version);
+        found.inspect_err(|failure| self.metrics.rejected(failure.reason))
+    }
+
+    /// Has a version of a model run a request, of which it takes the inputs. `None` where the model was withdrawn before
+    /// the request could come in.
+    async fn ask(
+        &self,
+        served: &Served,
+        request: &mut InferRequest,
+        timeout: Option<Duration>,
+        arrived: Time,
+    ) -> Result<Option<Completed>, Failure> {
+        let refused = |failure: &Failure| served.meter.failed(failure.reason);
+        let intake = take_in(&served.definition, request).inspect_err(refused)?;
+        let bytes = intake.inputs.iter().map(|input| input.data.len() as u64).sum();
+        let permit = self.admission.admit(bytes).inspect_err(refused)?;
+        let Intake { inputs, rows, priority, timeout: asked } = intake;
+        let (reply, answer) = oneshot::channel();
+        let job = Job {
+            instance: served.instance,
+            inputs: inputs.into(),
+            rows,
+            priority,
+            arrived,
+            due: due(arrived, served.slo, [asked, timeout]),
+            reply,
+            permit,
+        };
+        let id = self.runtime.next_request();
+        self.runtime.send(Command::Submit { id, job });
+        let mut watch = ClientWatch { runtime: &self.runtime, id, answered: false };
+        let answer = answer.await;
+        watch.answered = true;
+        answer.ok().transpose()
+    }
+
     async fn order(
         &self,
         order: impl FnOnce(oneshot::Sender<Result<(), Failure>>) -> Order,

@@ -67,7 +67,12 @@ struct Held {
     job: Job,
     model: ModelId,
     running: bool,
+    /// Devices that failed while they had it.
+    lost: u32,
 }
+
+/// A request that has been on so many devices that failed is not tried on another: it may be why they did.
+const LOST_MAX: u32 = 3;
 
 impl<O: Outbox> Dispatcher<O> {
     pub(crate) fn new(delays: Delays, reserve: Span, outbox: O) -> Dispatcher<O> {
@@ -133,11 +138,15 @@ impl<O: Outbox> Dispatcher<O> {
         }
     }
 
+    /// Takes in a request, unless its model was withdrawn: then it is dropped, and who sent it may ask another.
     fn submit(&mut self, now: Time, id: RequestId, job: Job) {
+        if self.instances.get(&job.instance).is_none_or(|instance| instance.withdrawn.is_some()) {
+            return;
+        }
         match self.place(now, &job) {
             Ok(model) => {
                 let request = self.request(id, &job, model);
-                self.jobs.insert(id, Held { job, model, running: false });
+                self.jobs.insert(id, Held { job, model, running: false, lost: 0 });
                 self.schedule(now, Event::Arrived(request));
             }
             Err(failure) => {
@@ -155,9 +164,6 @@ impl<O: Outbox> Dispatcher<O> {
         let Some(instance) = self.instances.get_mut(&job.instance) else {
             return Err(unavailable("the model is being unloaded"));
         };
-        if instance.withdrawn.is_some() {
-            return Err(unavailable("the model is being unloaded"));
-        }
         let runs_it = |device: &Device| instance.profile(device.class).is_some();
         if !self.devices.values().any(runs_it) {
             return Err(unavailable("no worker is there to run the model"));
@@ -279,14 +285,14 @@ impl<O: Outbox> Dispatcher<O> {
     fn device_failed(&mut self, now: Time, gpu: GpuId) {
         let Some(device) = self.devices.remove(&gpu) else { return };
         // Before the scheduler starts them again elsewhere.
-        for sent in device.into_sent() {
-            for id in sent.requests {
-                if let Some(held) = self.jobs.get_mut(&id) {
-                    held.running = false;
-                    if let Some(instance) = self.instances.get_mut(&held.job.instance) {
-                        instance.waiting += 1;
-                    }
-                }
+        for id in device.into_sent().flat_map(|sent| sent.requests) {
+            let Some(held) = self.jobs.get_mut(&id) else { continue };
+            (held.running, held.lost) = (false, held.lost + 1);
+            if let Some(instance) = self.instances.get_mut(&held.job.instance) {
+                instance.waiting += 1;
+            }
+            if held.lost >= LOST_MAX {
+                self.cancel(now, id);
             }
         }
         self.schedule(now, Event::GpuFailed { gpu });
@@ -355,6 +361,10 @@ impl<O: Outbox> Dispatcher<O> {
                 Failure::new(Reason::Unavailable, "no worker is left to run the model")
             }
             Outcome::Expired => expired(now, &held.job),
+            Outcome::Cancelled if held.lost >= LOST_MAX => {
+                let message = format!("{LOST_MAX} workers ended while they ran the request's batch");
+                Failure::new(Reason::Failed, message)
+            }
             Outcome::Cancelled => Failure::new(Reason::Cancelled, "the client went away"),
             Outcome::Overloaded => Failure::new(Reason::Overloaded, "too many requests wait for the model"),
             Outcome::TooLarge => {
@@ -370,7 +380,7 @@ impl<O: Outbox> Dispatcher<O> {
 
     /// The one way out for a request that was taken in.
     fn leave(&mut self, now: Time, held: Held, result: Result<Completed, Failure>) {
-        let Held { job, model, running } = held;
+        let Held { job, model, running, .. } = held;
         let id = job.instance;
         if let Some(instance) = self.instances.get_mut(&id) {
             instance.jobs -= 1;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use downbeat_oip::{DataType, Tensor};
 use downbeat_sched::Priority;
 use tokio::sync::oneshot::Receiver;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;
 use crate::answers::due;
@@ -228,6 +229,34 @@ fn what_a_dead_device_ran_is_run_elsewhere_and_answered_once() {
 }
 
 #[test]
+fn a_request_whose_devices_fail_one_after_the_other_is_given_up() {
+    let mut stage = Stage::new(4);
+    let (_, mut answer) = stage.submit(ms(0), 100, 4);
+    for lost in 0..3 {
+        stage.pass(ms(90));
+        assert_eq!(stage.sent().len(), lost + 1);
+        assert!(answer.try_recv().is_err(), "it is tried again");
+        let (gpu, _) = stage.sent()[lost];
+        stage.dispatcher.handle(ms(80), Command::DeviceFailed { gpu: GpuId(gpu) });
+    }
+    assert_eq!(reason(&mut answer), Some(Reason::Failed));
+    stage.pass(ms(200));
+    assert_eq!(stage.sent().len(), 3, "the last device is spared");
+    assert!(stage.dispatcher.jobs.is_empty());
+}
+
+#[test]
+fn a_device_that_comes_back_before_it_is_done_still_answers() {
+    let mut stage = Stage::new(1);
+    let (_, mut answer) = stage.submit(ms(0), 40, 4);
+    stage.pass(ms(30));
+    stage.dispatcher.handle(ms(31), Command::DeviceLeft { gpu: GpuId(0) });
+    stage.join(0);
+    stage.finish(ms(40), 0, 10);
+    assert!(answer.try_recv().unwrap().is_ok());
+}
+
+#[test]
 fn with_the_last_device_gone_clients_read_that_there_is_no_worker() {
     let mut stage = Stage::new(1);
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
@@ -266,8 +295,8 @@ fn a_model_is_withdrawn_when_its_last_request_has_left() {
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
     let (done, mut withdrawn) = oneshot::channel();
     stage.dispatcher.handle(ms(1), Command::Withdraw { instance: MODEL, done });
-    let (_, mut refused) = stage.submit(ms(2), 40, 4);
-    assert_eq!(reason(&mut refused), Some(Reason::Unavailable));
+    let (_, mut not_taken_in) = stage.submit(ms(2), 40, 4);
+    assert_eq!(not_taken_in.try_recv().unwrap_err(), TryRecvError::Closed);
     stage.pass(ms(30));
     assert!(withdrawn.try_recv().is_err());
     stage.finish(ms(40), 0, 10);
