@@ -7,6 +7,7 @@
 //! - A model is deployed on a class when every worker of that class has loaded it.
 
 mod cast;
+mod crew;
 mod profiling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,7 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::catalogue::{Catalogue, Served, State, UNLOADED};
 use crate::clock::span;
 use crate::dispatch::{Command, InstanceId, InstanceSpec, Runtime};
-use crate::link::{Notice, Worker, WorkerDevice, WorkerId};
+use crate::link::{Notice, Worker, WorkerId};
 use crate::metrics::Metrics;
 use crate::profiles::ProfileStore;
 use cast::{Instance, Phase, Staff};
@@ -35,13 +36,6 @@ pub(crate) enum Order {
     Load { model: String, config: Option<Box<ModelConfig>>, reply: oneshot::Sender<Result<(), Failure>> },
     /// Unload a model.
     Unload { model: String, reply: oneshot::Sender<Result<(), Failure>> },
-}
-
-/// An order that is being carried out.
-#[derive(Debug)]
-struct UnderWay {
-    unloads: bool,
-    reply: oneshot::Sender<Result<(), Failure>>,
 }
 
 /// What the control task hears from itself.
@@ -58,8 +52,22 @@ pub(crate) struct Standing {
     pub(crate) devices: usize,
     /// Workers that have loaded what they must.
     pub(crate) workers: usize,
-    /// Why a worker cannot work, if one said so.
+    /// The names of all that are connected.
+    pub(crate) connected: BTreeSet<Arc<str>>,
+    /// Why one of the server's own workers cannot work, if it said so.
     pub(crate) trouble: Option<String>,
+}
+
+/// What is being done with a model, for whom.
+struct UnderWay {
+    what: Doing,
+    reply: oneshot::Sender<Result<(), Failure>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Loading,
+    Unloading,
 }
 
 /// What the control task is told when it starts.
@@ -90,6 +98,14 @@ pub(crate) struct Control {
     under_way: BTreeMap<String, UnderWay>,
     /// What must wait until that is done.
     later: VecDeque<Order>,
+}
+
+impl Order {
+    fn model(&self) -> &str {
+        match self {
+            Order::Load { model, .. } | Order::Unload { model, .. } => model,
+        }
+    }
 }
 
 impl Control {
@@ -148,9 +164,11 @@ impl Control {
     fn notice(&mut self, notice: Notice) {
         match notice {
             Notice::Up(worker) => self.worker_up(worker),
-            Notice::Unfit { name, trouble } => {
+            Notice::Unfit { name, is_child, trouble } => {
                 tracing::error!(worker = name, "a worker cannot work: {trouble}");
-                self.standing.send_modify(|standing| standing.trouble = Some(trouble));
+                if is_child {
+                    self.standing.send_modify(|standing| standing.trouble = Some(trouble));
+                }
             }
             Notice::Down { worker, why } => self.worker_down(worker, &why),
             Notice::Loaded { worker, instance, result } => self.loaded(worker, instance, result),
@@ -159,13 +177,14 @@ impl Control {
     }
 
     fn order(&mut self, order: Order) {
-        let (Order::Load { model, .. } | Order::Unload { model, .. }) = &order;
-        if self.under_way.contains_key(model) {
-            return self.later.push_back(order);
+        let model = order.model().to_owned();
+        if self.under_way.contains_key(&model) {
+            self.later.push_back(order);
+            return self.abandon(&model);
         }
         match order {
             Order::Load { model, config, reply } => {
-                self.under_way.insert(model.clone(), UnderWay { unloads: false, reply });
+                self.under_way.insert(model.clone(), UnderWay { what: Doing::Loading, reply });
                 let (repository, echo) = (Arc::clone(&self.repository), self.echo.clone());
                 tokio::task::spawn_blocking(move || {
                     let result = repository.read(&model, config.map(|config| *config));
@@ -203,10 +222,11 @@ impl Control {
         if let Some(UnderWay { reply, .. }) = self.under_way.remove(model) {
             let _ = reply.send(result);
         }
-        let of_model = |order: &Order| match order {
-            Order::Load { model: of, .. } | Order::Unload { model: of, .. } => of == model,
-        };
-        if let Some(next) = self.later.iter().position(of_model).and_then(|at| self.later.remove(at)) {
+        // More than one where there is nothing to do: unloading what is not there is over at once.
+        let of_model = |order: &Order| order.model() == model;
+        while !self.under_way.contains_key(model)
+            && let Some(next) = self.later.iter().position(of_model).and_then(|at| self.later.remove(at))
+        {
             self.order(next);
         }
     }
@@ -229,6 +249,18 @@ impl Control {
             self.instances.insert(id, instance);
         }
         self.advance_all();
+        self.abandon(model);
+    }
+
+    /// Gives up a load that waits for a first worker when the model is to be unloaded anyway.
+    fn abandon(&mut self, model: &str) {
+        let unloads = |order: &Order| matches!(order, Order::Unload { model: of, .. } if of == model);
+        if self.workers.is_empty() && self.later.iter().any(unloads) {
+            let loading = |it: &Instance| it.definition.name == model && it.phase == Phase::Loading;
+            for id in self.ids(loading) {
+                self.fail(id, UNLOADED);
+            }
+        }
     }
 
     fn send_load(&self, worker: &Worker, id: InstanceId, instance: &Instance) {
@@ -246,16 +278,20 @@ impl Control {
             let _ = reply.send(Ok(()));
             return;
         }
-        self.under_way.insert(model.to_owned(), UnderWay { unloads: true, reply });
+        self.under_way.insert(model.to_owned(), UnderWay { what: Doing::Unloading, reply });
         for id in of_model {
             self.withdraw(id, State::Unloading);
         }
         tracing::info!(model, "unloading");
     }
 
-    /// Takes no more requests for an instance, and forgets it when the last has left.
+    /// Takes no more requests for an instance, and forgets it when the last has left. One that is on its way out stays
+    /// on it.
     fn withdraw(&mut self, id: InstanceId, state: State) {
         let Some(instance) = self.instances.get_mut(&id) else { return };
+        if instance.phase == Phase::Leaving {
+            return;
+        }
         let was = std::mem::replace(&mut instance.phase, Phase::Leaving);
         if state == State::Unloading {
             self.catalogue.set(&instance.definition.name, instance.version.number, state, "");
@@ -281,69 +317,21 @@ impl Control {
             staff.worker.unload(id);
         }
         let (name, version) = (&instance.definition.name, instance.version.number);
+        let others = self.ids(|other| other.definition.name == *name);
+        let of_version = |id: &InstanceId| self.instances[id].version.number == version;
         // A newer one may have taken its place, or it was never ready.
         let unloading =
             self.catalogue.versions(name).get(&version).is_some_and(|it| it.state == State::Unloading);
-        if unloading {
+        if unloading && !others.iter().any(of_version) {
             self.catalogue.set(name, version, State::Unavailable, UNLOADED);
             tracing::info!(model = name, version, "unloaded");
         }
-        let unloads = self.under_way.get(name).is_some_and(|order| order.unloads);
-        if unloads && self.ids(|other| other.definition.name == *name).is_empty() {
+        let is_unloaded = others.is_empty()
+            && self.under_way.get(name).is_some_and(|under_way| under_way.what == Doing::Unloading);
+        if is_unloaded {
             self.done(name, Ok(()));
         }
         self.settle_workers();
-    }
-
-    fn worker_up(&mut self, worker: Worker) {
-        let devices: Vec<&str> = worker.devices.iter().map(|device| &*device.name).collect();
-        tracing::info!(worker = %worker.name, devices = cast::listed(&devices), "a worker has connected");
-        let id = worker.id;
-        let class = worker.devices.first().map(|device| device.class.clone());
-        let class = class.map_or(ClassId(0), |class| self.class_id(&class));
-        let meter = |device: &WorkerDevice| self.metrics.device(&device.name, &device.class, device.gpu.0);
-        let meters = worker.devices.iter().map(meter).collect();
-        let present: Vec<InstanceId> = self.ids(|instance| instance.phase != Phase::Leaving);
-        for instance in present {
-            if let Some(known) = self.instances.get_mut(&instance) {
-                known.awaiting.insert(id);
-            }
-            if let Some(known) = self.instances.get(&instance) {
-                self.send_load(&worker, instance, known);
-            }
-        }
-        self.workers.insert(id, Staff::new(worker, class, meters));
-        self.standing.send_modify(|standing| standing.trouble = None);
-        self.advance_all();
-    }
-
-    fn worker_down(&mut self, id: WorkerId, why: &str) {
-        let Some(staff) = self.workers.remove(&id) else { return };
-        tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
-        staff.meters.iter().for_each(|meter| meter.up(false));
-        for instance in self.instances.values_mut() {
-            instance.awaiting.remove(&id);
-            instance.loaded.remove(&id);
-            instance.measuring.retain(|_, worker| *worker != id);
-        }
-        self.advance_all();
-    }
-
-    fn loaded(&mut self, worker: WorkerId, id: InstanceId, result: Result<(), String>) {
-        let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
-            return;
-        };
-        instance.awaiting.remove(&worker);
-        match result {
-            Ok(()) => drop(instance.loaded.insert(worker)),
-            Err(trouble) if instance.profiles.contains_key(&staff.class) => {
-                let model = &instance.definition.name;
-                tracing::error!(model, worker = %staff.worker.name, "loaded on other workers, but not here: {trouble}");
-                staff.worker.cut();
-            }
-            Err(trouble) => drop(instance.troubles.insert(staff.class, trouble)),
-        }
-        self.advance_all();
     }
 
     /// Does all that can be done now.
@@ -394,20 +382,27 @@ impl Control {
         self.loading_over(&model);
     }
 
+    /// Gives up an instance that cannot be loaded, or not any more.
     fn fail(&mut self, id: InstanceId, trouble: &str) {
         let Some(instance) = self.instances.get(&id) else { return };
+        if instance.phase == Phase::Leaving {
+            return;
+        }
         let (model, version) = (instance.definition.name.clone(), instance.version.number);
         tracing::error!(model, version, "cannot be loaded: {trouble}");
-        let older = self.ids(|other| {
-            other.phase == Phase::Ready && other.definition.name == model && other.version.number == version
+        let loading = instance.phase == Phase::Loading;
+        let served = self.instances.iter().any(|(&other, it)| {
+            let same = it.definition.name == model && it.version.number == version;
+            other != id && same && it.phase == Phase::Ready
         });
-        let served = !older.is_empty();
         self.catalogue.set(&model, version, if served { State::Ready } else { State::Unavailable }, trouble);
         self.withdraw(id, State::Unavailable);
-        if let Some(instance) = self.instances.get_mut(&id) {
-            instance.failed = Some(trouble.to_owned());
+        if loading {
+            if let Some(instance) = self.instances.get_mut(&id) {
+                instance.failed = Some(trouble.to_owned());
+            }
+            self.loading_over(&model);
         }
-        self.loading_over(&model);
     }
 
     /// When no version of a model is being loaded any more: replaces the ones from before, and tells who ordered it.
@@ -423,20 +418,7 @@ impl Control {
             .filter(|instance| of_model(instance))
             .filter_map(|i| i.failed.take())
             .collect();
-        if failed.is_empty() {
-            let ready = self.ids(|instance| of_model(instance) && instance.phase == Phase::Ready);
-            let newest =
-                ready.last().and_then(|id| self.instances.get(id)).map(|it| Arc::clone(&it.definition));
-            for id in ready {
-                let Some(instance) = self.instances.get(&id) else { continue };
-                if newest.as_ref().is_some_and(|newest| !Arc::ptr_eq(newest, &instance.definition)) {
-                    let gone = newest
-                        .iter()
-                        .all(|new| new.versions.iter().all(|it| it.number != instance.version.number));
-                    self.withdraw(id, if gone { State::Unloading } else { State::Ready });
-                }
-            }
-        }
+        self.replace_older(model, failed.is_empty());
         let result = match failed.first() {
             None => Ok(()),
             Some(trouble) => {
@@ -446,44 +428,21 @@ impl Control {
         self.done(model, result);
     }
 
-    /// Lets the devices of every worker that has loaded what it must take batches.
-    fn settle_workers(&mut self) {
-        let mut busy: BTreeSet<WorkerId> = BTreeSet::new();
-        for instance in self.instances.values() {
-            busy.extend(instance.measuring.values());
-            // While a model is being loaded for the first time, workers serve the others.
-            if instance.phase == Phase::Ready {
-                busy.extend(&instance.awaiting);
-            }
-        }
-        for (id, staff) in &mut self.workers {
-            if !staff.joined && !busy.contains(id) {
-                staff.joined = true;
-                for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
-                    meter.up(true);
-                    self.runtime.send(Command::DeviceJoined {
-                        gpu: device.gpu,
-                        class: staff.class,
-                        name: Arc::clone(&device.name),
-                        meter: Arc::clone(meter),
-                    });
-                }
-            }
-        }
-        let joined = || self.workers.values().filter(|staff| staff.joined);
-        let (workers, devices) = (joined().count(), joined().map(|staff| staff.worker.devices.len()).sum());
-        self.standing.send_modify(|standing| (standing.workers, standing.devices) = (workers, devices));
-    }
-
-    fn tick(&mut self, passed: Duration) {
-        for staff in self.workers.values() {
-            if staff.joined {
-                staff.meters.iter().for_each(|meter| meter.present(span(passed)));
-            }
-            let limit = self.settings.device_timeout;
-            if staff.worker.oldest_batch().is_some_and(|age| age > limit) {
-                tracing::error!(worker = %staff.worker.name, "a batch has run for more than {limit:?}: the worker is given up");
-                staff.worker.cut();
+    /// Withdraws what newer instances stand in for, and the versions that a complete load did not find any more.
+    fn replace_older(&mut self, model: &str, complete: bool) {
+        let ready = self.ids(|it| it.definition.name == model && it.phase == Phase::Ready);
+        let version = |id: &InstanceId| self.instances[id].version.number;
+        let versions: Vec<u64> = ready.iter().map(version).collect();
+        let newest = ready.last().filter(|_| complete).map(|id| Arc::clone(&self.instances[id].definition));
+        for (index, id) in ready.into_iter().enumerate() {
+            let replaced = versions[index + 1..].contains(&versions[index]);
+            let is_gone = |new: &Arc<ModelDefinition>| {
+                new.versions.iter().all(|version| version.number != versions[index])
+            };
+            if replaced {
+                self.withdraw(id, State::Ready);
+            } else if newest.as_ref().is_some_and(is_gone) {
+                self.withdraw(id, State::Unloading);
             }
         }
     }
@@ -502,3 +461,6 @@ impl Control {
         self.instances.iter().filter(|(_, instance)| which(instance)).map(|(&id, _)| id).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     let [http, grpc, metrics_listener, workers] = listen(&settings)?;
     let metrics = Arc::new(Metrics::new()?);
     let (stop, stopped) = watch::channel(false);
+    let (dismiss, dismissed) = watch::channel(false);
 
     let switchboard = Switchboard::default();
     let delays = Delays { control: Span::from_micros(settings.control_delay_us), data: Span::ZERO };
@@ -138,7 +139,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
         threads,
         log: [settings.log_format.name().to_owned(), settings.log_level.clone()],
         metrics,
-        stop: stopped.clone(),
+        standing: standing.clone(),
+        stop: dismissed,
     };
     let children = start_workers(&settings, &supervisor);
 
@@ -156,8 +158,9 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
             () = signals.next() => tracing::warn!("a second signal: stopping at once"),
         }
     }
-    // Tells the supervisor too; what ran is answered.
+    // What ran is answered, or nobody waits for it any more.
     let _ = stop.send(true);
+    let _ = dismiss.send(true);
     for child in children {
         let _ = tokio::time::timeout(Duration::from_secs(5), child).await;
     }

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::process::Command;
 use tokio::sync::watch;
 
+use crate::control::Standing;
 use crate::device::DeviceSpec;
 use crate::metrics::Metrics;
+use crate::worker;
 
 /// How the first restart is delayed; each one after it twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -18,6 +20,9 @@ const PAUSE_LAST: Duration = Duration::from_secs(10);
 
 /// A worker that ran for so long had no trouble starting.
 const SOUND_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a worker that has lost its connection may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What all workers are started with.
 #[derive(Clone, Debug)]
@@ -31,6 +36,8 @@ pub(crate) struct Supervisor {
     pub(crate) threads: u32,
     pub(crate) log: [String; 2],
     pub(crate) metrics: Arc<Metrics>,
+    /// Which workers are connected.
+    pub(crate) standing: watch::Receiver<Standing>,
     /// Turns true when the server ends.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -94,14 +101,25 @@ impl Supervisor {
             Ok(child) => child,
             Err(error) => return format!("it does not start: {error}"),
         };
+        let name = child.id().map(worker::name).unwrap_or_default();
         tokio::select! {
             ended = child.wait() => ended.map_or_else(|error| error.to_string(), |status| status.to_string()),
-            () = stopped(&mut self.stop) => {
-                // Killed when dropped: nothing is running any more.
-                "stopped".to_owned()
-            }
+            () = hung(&name, self.standing.clone()) => "it hung, and was killed".to_owned(),
+            () = stopped(&mut self.stop) => "stopped".to_owned(),
+        }
+        // Killed when dropped.
+    }
+}
+
+/// Waits until a worker was connected and is not any more, but has not ended either.
+async fn hung(name: &str, mut standing: watch::Receiver<Standing>) {
+    for connected in [true, false] {
+        if standing.wait_for(|standing| standing.connected.contains(name) == connected).await.is_err() {
+            // The server ends.
+            return std::future::pending().await;
         }
     }
+    tokio::time::sleep(ENDS_WITHIN).await;
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {

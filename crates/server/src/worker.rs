@@ -145,11 +145,10 @@ pub fn work_on(settings: &WorkerSettings) -> Result<(), WorkerError> {
 }
 
 fn hello(settings: &WorkerSettings, trouble: Option<&String>) -> Hello {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let device = |index| message::Device {
         name: match settings.devices.device_name(settings.first + index) {
             name if settings.is_child => name,
-            name => format!("{}/{name}", host.trim()),
+            name => format!("{}/{name}", host()),
         },
         class: settings.devices.class.to_string(),
         emulated: settings.devices.kind == DeviceKind::Emulated,
@@ -157,10 +156,20 @@ fn hello(settings: &WorkerSettings, trouble: Option<&String>) -> Hello {
     Hello {
         version: VERSION,
         token: settings.token.clone(),
-        name: format!("{}/{}", host.trim(), std::process::id()),
+        name: name(std::process::id()),
         devices: (0..settings.devices.count).map(device).collect(),
         trouble: trouble.cloned().unwrap_or_default(),
+        is_child: settings.is_child,
     }
+}
+
+/// What the worker in this process of this host is called.
+pub(crate) fn name(process: u32) -> String {
+    format!("{}/{process}", host())
+}
+
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// The way to the server, shared by all threads of a worker.

@@ -40,6 +40,8 @@ pub(super) struct Instance {
     pub(super) measuring: BTreeMap<ClassId, WorkerId>,
     /// Why it could not be loaded, until that is reported.
     pub(super) failed: Option<String>,
+    /// Workers that ended while they loaded or measured it.
+    pub(super) deaths: u32,
 }
 
 /// A worker.
@@ -66,6 +68,7 @@ impl Instance {
             profiles: BTreeMap::new(),
             measuring: BTreeMap::new(),
             failed: None,
+            deaths: 0,
         }
     }
 
@@ -95,6 +98,7 @@ impl Instance {
             max_batch: definition.max_batch,
             latency_ns: emulated.map(latencies).unwrap_or_default(),
             emulated: self.version.file.is_none(),
+            file_bytes: files.iter().map(|file| file.metadata().map_or(0, |it| it.len())).collect(),
         };
         (load, files)
     }

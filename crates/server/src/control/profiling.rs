@@ -1,10 +1,12 @@
 //! How the control task learns how long models take.
 
+use std::collections::BTreeMap;
+
 use downbeat_profile::{Beyond, DeviceClass, LatencyProfile};
 use downbeat_sched::ClassId;
 
 use super::Control;
-use super::cast::{Instance, Phase};
+use super::cast::{Instance, Phase, Staff};
 use crate::dispatch::{Command, InstanceId};
 use crate::link::WorkerId;
 use crate::link::message::{FromServer, Measure, Point};
@@ -21,14 +23,19 @@ impl Control {
         if !instance.awaiting.is_empty() {
             return;
         }
-        let missing = |&(class, _): &(ClassId, WorkerId)| {
-            !instance.profiles.contains_key(&class)
-                && !instance.measuring.contains_key(&class)
-                && !instance.troubles.contains_key(&class)
+        let missing = |class: &ClassId| {
+            !instance.profiles.contains_key(class)
+                && !instance.measuring.contains_key(class)
+                && !instance.troubles.contains_key(class)
         };
-        let loaded =
-            instance.loaded.iter().filter_map(|worker| Some((self.workers.get(worker)?.class, *worker)));
-        for (class, worker) in loaded.filter(missing).collect::<Vec<_>>() {
+        // One worker of each class.
+        let mut loaded = BTreeMap::new();
+        for worker in &instance.loaded {
+            if let Some(class) = self.workers.get(worker).map(|staff| staff.class).filter(missing) {
+                loaded.entry(class).or_insert(*worker);
+            }
+        }
+        for (class, worker) in loaded {
             self.find_profile(id, class, worker);
         }
     }
@@ -52,9 +59,12 @@ impl Control {
         }
     }
 
-    /// Has a worker measure a model; until it has, its devices take no batches, which would disturb the measurement and be
-    /// disturbed by it.
+    /// Has a worker measure a model. Until it has, its devices take no batches, which would disturb the measurement and be
+    /// disturbed by it; unless there is no other worker to run them.
     fn measure(&mut self, id: InstanceId, class: ClassId, worker: WorkerId) {
+        let joined =
+            |(other, staff): (&WorkerId, &Staff)| *other != worker && staff.joined && staff.class == class;
+        let others = self.workers.iter().any(joined);
         let (Some(instance), Some(staff)) = (self.instances.get_mut(&id), self.workers.get_mut(&worker))
         else {
             return;
@@ -62,7 +72,7 @@ impl Control {
         let (model, of) = (&instance.definition.name, &self.classes[class.0 as usize]);
         tracing::info!(model, "no profile for the class {of}: measuring on {}", staff.worker.name);
         instance.measuring.insert(class, worker);
-        if std::mem::take(&mut staff.joined) {
+        if others && std::mem::take(&mut staff.joined) {
             for device in &staff.worker.devices {
                 self.runtime.send(Command::DeviceLeft { gpu: device.gpu });
             }

@@ -36,8 +36,8 @@ pub(crate) enum Notice {
     /// A worker came, and waits for models.
     Up(Worker),
     /// A worker came that cannot work, and says why.
-    Unfit { name: String, trouble: String },
-    /// A worker is gone. The dispatcher knows already.
+    Unfit { name: String, is_child: bool, trouble: String },
+    /// A worker is gone.
     Down { worker: WorkerId, why: String },
     /// A worker loaded a model, or could not.
     Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), String> },
@@ -95,11 +95,15 @@ impl Hub {
         self.notify(Notice::Up(worker.clone()));
         let error = self.listen_to(&worker);
         worker.cut();
+        // At once, so that what it ran is retried.
         for device in &worker.devices {
             self.runtime.send(Command::DeviceFailed { gpu: device.gpu });
-            self.switchboard.disconnect(device.gpu);
         }
         self.notify(Notice::Down { worker: worker.id, why: error.to_string() });
+        // Last: whoever gets the number next must not be heard of before this one's end is.
+        for device in &worker.devices {
+            self.switchboard.disconnect(device.gpu);
+        }
     }
 
     fn welcome(&self, stream: TcpStream) -> Result<Option<Worker>, LinkError> {
@@ -119,12 +123,17 @@ impl Hub {
         let classes = match self.check(&hello) {
             Ok(classes) => classes,
             Err(refusal) => {
+                tracing::warn!(worker = hello.name, "a worker was refused: {refusal}");
                 answer(&refusal)?;
-                let trouble = if hello.trouble.is_empty() { refusal } else { hello.trouble };
-                self.notify(Notice::Unfit { name: hello.name, trouble });
                 return Ok(None);
             }
         };
+        if !hello.trouble.is_empty() {
+            answer("understood")?;
+            let Hello { name, is_child, trouble, .. } = hello;
+            self.notify(Notice::Unfit { name, is_child, trouble });
+            return Ok(None);
+        }
         answer("")?;
         let (outgoing, queue) = crossbeam_channel::unbounded();
         let under_way = UnderWay::default();
@@ -159,9 +168,6 @@ impl Hub {
         }
         if !same(hello.token.as_bytes(), self.token.as_bytes()) {
             return Err("the token is wrong: give the worker the server's --worker-token".to_owned());
-        }
-        if !hello.trouble.is_empty() {
-            return Err("understood".to_owned());
         }
         hello.devices.iter().map(|device| device.class.parse().map_err(|error| format!("{error}"))).collect()
     }

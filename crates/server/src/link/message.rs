@@ -64,6 +64,9 @@ pub(crate) struct Hello {
     /// Why the worker cannot work; empty where it can.
     #[prost(string, tag = "5")]
     pub(crate) trouble: String,
+    /// Whether the server started it.
+    #[prost(bool, tag = "6")]
+    pub(crate) is_child: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -117,6 +120,9 @@ pub(crate) struct Load {
     pub(crate) input_reshapes: Vec<Reshape>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) output_reshapes: Vec<Reshape>,
+    /// How long each of the files is.
+    #[prost(uint64, repeated, tag = "12")]
+    pub(crate) file_bytes: Vec<u64>,
 }
 
 /// A tensor that looks different to clients and to the model.

@@ -1,6 +1,6 @@
 //! The thread that runs batches on one device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -29,6 +29,16 @@ pub(super) enum Task {
     Measure(Measure),
 }
 
+impl Task {
+    fn instance(&self) -> u32 {
+        match self {
+            Task::Install(instance, _) | Task::Drop(instance) => *instance,
+            Task::Run { run, .. } => run.instance,
+            Task::Measure(measure) => measure.instance,
+        }
+    }
+}
+
 /// The thread that runs batches on one device.
 pub(super) struct DeviceThread {
     index: u32,
@@ -45,13 +55,22 @@ impl DeviceThread {
     }
 
     fn run_all(mut self, queue: &Receiver<Task>) {
-        for task in queue {
+        let mut later = VecDeque::new();
+        while let Some(task) = later.pop_front().or_else(|| queue.recv().ok()) {
             match task {
-                Task::Install(instance, model) => drop(self.models.insert(instance, model)),
-                Task::Drop(instance) => drop(self.models.remove(&instance)),
-                Task::Run { run, inputs } => self.run(&run, inputs),
-                Task::Measure(measure) => self.measure(measure),
+                Task::Measure(measure) => self.measure(measure, queue, &mut later),
+                task => self.carry_out(task),
             }
+        }
+    }
+
+    /// Does anything but measure, which takes the queue.
+    fn carry_out(&mut self, task: Task) {
+        match task {
+            Task::Install(instance, model) => drop(self.models.insert(instance, model)),
+            Task::Drop(instance) => drop(self.models.remove(&instance)),
+            Task::Run { run, inputs } => self.run(&run, inputs),
+            Task::Measure(_) => {}
         }
     }
 
@@ -77,9 +96,16 @@ impl DeviceThread {
         self.line.say_with(FromWorker::Finished(finished), outputs.iter().map(|output| output.data.as_ref()));
     }
 
-    fn measure(&mut self, Measure { instance, latency_max_ns }: Measure) {
-        let result = match self.models.get_mut(&instance) {
-            Some(model) => guarded(|| model.measure(Span::from_nanos(latency_max_ns))),
+    /// Measures a model, and runs batches of other models in between: the device may be the only one that they have.
+    fn measure(&mut self, measure: Measure, queue: &Receiver<Task>, later: &mut VecDeque<Task>) {
+        let Measure { instance, latency_max_ns } = measure;
+        let result = match self.models.remove(&instance) {
+            Some(mut model) => {
+                let mut between = || self.do_meanwhile(instance, queue, later);
+                let result = guarded(|| model.measure(Span::from_nanos(latency_max_ns), &mut between));
+                self.models.insert(instance, model);
+                result
+            }
             None => Err(EngineError("the model is not loaded on this device".to_owned())),
         };
         let (points, trouble) = match result {
@@ -87,6 +113,17 @@ impl DeviceThread {
             Err(error) => (Vec::new(), error.to_string()),
         };
         self.line.say(FromWorker::Measured(Measured { instance, points, trouble }));
+    }
+
+    /// Does what waits and is not about `measured`, which is away.
+    fn do_meanwhile(&mut self, measured: u32, queue: &Receiver<Task>, later: &mut VecDeque<Task>) {
+        while let Ok(task) = queue.try_recv() {
+            if task.instance() == measured || matches!(task, Task::Measure(_)) {
+                later.push_back(task);
+            } else {
+                self.carry_out(task);
+            }
+        }
     }
 }
 

@@ -78,8 +78,13 @@ fn profile(load: &Load) -> Result<LatencyProfile, String> {
 }
 
 impl Loaded {
-    /// Finds out how long the model takes, quickly, for batches that take no longer than `latency_max`.
-    pub(super) fn measure(&mut self, latency_max: Span) -> Result<Vec<Point>, EngineError> {
+    /// Finds out how long the model takes, quickly, for batches that take no longer than `latency_max`. Calls `between`
+    /// between two runs.
+    pub(super) fn measure(
+        &mut self,
+        latency_max: Span,
+        between: &mut dyn FnMut(),
+    ) -> Result<Vec<Point>, EngineError> {
         let sizes = sizes_up_to(self.max_batch);
         let mut make_inputs = |rows| synthetic_inputs(&self.inputs, rows, 1, u64::from(rows));
         let measured = measure(
@@ -88,7 +93,7 @@ impl Loaded {
             &mut make_inputs,
             &MeasureSettings { latency_max: Some(latency_max), ..MeasureSettings::short() },
             &mut WallClock::start(),
-            &mut |_| {},
+            &mut |_| between(),
         )?;
         let point = |size: Measured| Point { batch: size.batch, latency_ms: size.median_ms };
         Ok(measured.into_iter().map(point).collect())

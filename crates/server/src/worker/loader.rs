@@ -95,18 +95,16 @@ impl Loader {
             let path = folder.join(relative);
             fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
             let mut file = File::create(&path).map_err(failed)?;
+            let bytes = load.file_bytes.get(index).copied().unwrap_or_default();
             let mut offset = 0;
-            loop {
+            while offset < bytes {
                 let fetch = Fetch { instance: load.instance, file: index as u32, offset };
                 let piece = self.fetch(&fetch, queue)?;
                 if piece.is_empty() {
-                    break;
+                    return Err(format!("the server could not send {name}"));
                 }
                 file.write_all(&piece).map_err(failed)?;
                 offset += piece.len() as u64;
-            }
-            if offset == 0 {
-                return Err(format!("the server could not send {name}"));
             }
         }
         load.files.first().map(|name| folder.join(name)).ok_or_else(|| "the model has no files".to_owned())

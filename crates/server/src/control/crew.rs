@@ -1,0 +1,153 @@
+//! Workers that come and go, as the control task sees them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use downbeat_sched::ClassId;
+
+use super::cast::{self, Phase, Staff};
+use super::{Control, InstanceId};
+use crate::clock::span;
+use crate::dispatch::Command;
+use crate::link::{Worker, WorkerDevice, WorkerId};
+
+/// A model that so many workers died of is given up.
+const DEATHS_MAX: u32 = 3;
+
+impl Control {
+    pub(super) fn worker_up(&mut self, worker: Worker) {
+        let devices: Vec<&str> = worker.devices.iter().map(|device| &*device.name).collect();
+        tracing::info!(worker = %worker.name, devices = cast::listed(&devices), "a worker has connected");
+        let id = worker.id;
+        let class = worker.devices.first().map(|device| device.class.clone());
+        let class = class.map_or(ClassId(0), |class| self.class_id(&class));
+        let meter = |device: &WorkerDevice| self.metrics.device(&device.name, &device.class, device.gpu.0);
+        let meters = worker.devices.iter().map(meter).collect();
+        let present: Vec<InstanceId> = self.ids(|instance| instance.phase != Phase::Leaving);
+        for instance in present {
+            if let Some(known) = self.instances.get_mut(&instance) {
+                known.awaiting.insert(id);
+            }
+            if let Some(known) = self.instances.get(&instance) {
+                self.send_load(&worker, instance, known);
+            }
+        }
+        let name = Arc::clone(&worker.name);
+        self.workers.insert(id, Staff::new(worker, class, meters));
+        self.standing.send_modify(|standing| {
+            standing.connected.insert(name);
+            standing.trouble = None;
+        });
+        self.advance_all();
+    }
+
+    pub(super) fn worker_down(&mut self, id: WorkerId, why: &str) {
+        let Some(staff) = self.workers.remove(&id) else { return };
+        tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
+        for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
+            meter.up(false);
+            // The hub has said so already, but maybe before the device joined.
+            self.runtime.send(Command::DeviceFailed { gpu: device.gpu });
+        }
+        let name = &staff.worker.name;
+        self.standing.send_modify(|standing| standing.connected.retain(|other| other != name));
+        let suspects = self.suspects(id);
+        for instance in self.instances.values_mut() {
+            instance.awaiting.remove(&id);
+            instance.loaded.remove(&id);
+            instance.measuring.retain(|_, worker| *worker != id);
+        }
+        for suspect in suspects {
+            self.blame(suspect);
+        }
+        self.advance_all();
+    }
+
+    /// What a worker was busy with besides batches: it loads one model at a time, and measures one.
+    fn suspects(&self, worker: WorkerId) -> BTreeSet<InstanceId> {
+        let loading = self.ids(|it| it.awaiting.contains(&worker));
+        let measuring = self.ids(|it| it.measuring.values().any(|by| *by == worker));
+        loading.first().into_iter().chain(measuring.first()).copied().collect()
+    }
+
+    /// A worker died of an instance that was never ready, it seems. The others must not have to live with workers that die
+    /// again and again.
+    fn blame(&mut self, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(&id) else { return };
+        instance.deaths += 1;
+        if instance.deaths >= DEATHS_MAX && instance.phase == Phase::Loading {
+            let trouble = format!("{DEATHS_MAX} workers ended while they loaded or measured it");
+            self.fail(id, &trouble);
+        }
+    }
+
+    pub(super) fn loaded(&mut self, worker: WorkerId, id: InstanceId, result: Result<(), String>) {
+        let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
+            return;
+        };
+        instance.awaiting.remove(&worker);
+        match result {
+            Ok(()) => drop(instance.loaded.insert(worker)),
+            Err(trouble) if instance.phase == Phase::Loading => {
+                instance.troubles.insert(staff.class, trouble);
+            }
+            // A worker that has come back finds the model broken. Without it, it can serve the others.
+            Err(trouble) if instance.loaded.is_empty() => self.fail(id, &trouble),
+            Err(trouble) if instance.profiles.contains_key(&staff.class) => {
+                let model = &instance.definition.name;
+                tracing::error!(model, worker = %staff.worker.name, "loaded on other workers, but not here: {trouble}");
+                staff.worker.cut();
+            }
+            Err(trouble) => drop(instance.troubles.insert(staff.class, trouble)),
+        }
+        self.advance_all();
+    }
+
+    /// Lets the devices of every worker that has loaded what it must take batches.
+    pub(super) fn settle_workers(&mut self) {
+        let (mut busy, mut measuring) = (BTreeSet::new(), BTreeSet::new());
+        for instance in self.instances.values() {
+            measuring.extend(instance.measuring.values().copied());
+            // While a model is being loaded for the first time, workers serve the others.
+            if instance.phase == Phase::Ready {
+                busy.extend(instance.awaiting.iter().copied());
+            }
+        }
+        let joined = |staff: &&Staff| staff.joined;
+        let mut served: BTreeSet<ClassId> = self.workers.values().filter(joined).map(|it| it.class).collect();
+        for (id, staff) in &mut self.workers {
+            // One that measures is disturbed by batches; but a class is not left without a device for it.
+            let apart = measuring.contains(id) && served.contains(&staff.class);
+            if !(staff.joined || apart || busy.contains(id)) {
+                staff.joined = true;
+                served.insert(staff.class);
+                for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
+                    meter.up(true);
+                    self.runtime.send(Command::DeviceJoined {
+                        gpu: device.gpu,
+                        class: staff.class,
+                        name: Arc::clone(&device.name),
+                        meter: Arc::clone(meter),
+                    });
+                }
+            }
+        }
+        let joined = || self.workers.values().filter(|staff| staff.joined);
+        let (workers, devices) = (joined().count(), joined().map(|staff| staff.worker.devices.len()).sum());
+        self.standing.send_modify(|standing| (standing.workers, standing.devices) = (workers, devices));
+    }
+
+    pub(super) fn tick(&mut self, passed: Duration) {
+        for staff in self.workers.values() {
+            if staff.joined {
+                staff.meters.iter().for_each(|meter| meter.present(span(passed)));
+            }
+            let limit = self.settings.device_timeout;
+            if staff.worker.oldest_batch().is_some_and(|age| age > limit) {
+                tracing::error!(worker = %staff.worker.name, "a batch has run for more than {limit:?}: the worker is given up");
+                staff.worker.cut();
+            }
+        }
+    }
+}

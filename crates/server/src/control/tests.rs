@@ -1,0 +1,265 @@
+//! The control task with workers that do as a test says, over real connections.
+
+mod puppet;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use downbeat_oip::{DataType, InferRequest, InferResponse, Tensor};
+use downbeat_sched::Delays;
+use tempfile::TempDir;
+
+use super::*;
+use crate::clock::Clock;
+use crate::dispatch::{Admission, Dispatcher};
+use crate::link::message::FromServer;
+use crate::link::{Hub, Switchboard};
+use crate::server::Core;
+use crate::service::Service;
+use puppet::Puppet;
+
+/// Longer than anything may take.
+const HANG: Duration = Duration::from_secs(20);
+
+/// A server without frontends.
+struct Stage {
+    core: Arc<Core>,
+    workers_at: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Stage {
+    /// With these models in its repository.
+    fn with(models: &[&str]) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        for model in models {
+            fs::create_dir_all(folder.path().join(model).join("1")).unwrap();
+            let config = "backend: \"emulated\"\nmax_batch_size: 1\n\
+                          input { name: \"x\" data_type: TYPE_UINT8 dims: 1 }\n\
+                          output { name: \"y\" data_type: TYPE_UINT8 dims: 1 }\n\
+                          parameters { key: \"slo_ms\" value { string_value: \"10000\" } }";
+            fs::write(folder.path().join(model).join("config.pbtxt"), config).unwrap();
+        }
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let switchboard = Switchboard::default();
+        let dispatcher = Dispatcher::new(Delays::default(), Span::ZERO, switchboard.clone());
+        let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), dispatcher).unwrap();
+        let (notices, heard) = mpsc::unbounded_channel();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let workers_at = listener.local_addr().unwrap();
+        Hub::new(puppet::TOKEN, runtime.clone(), switchboard, notices).listen(listener).unwrap();
+        let (orders, ordered) = mpsc::channel(64);
+        let repository = Arc::new(Repository::open(folder.path()).unwrap());
+        let catalogue = Arc::new(Catalogue::default());
+        let settings = ControlSettings {
+            default_slo: Span::from_millis(1_000),
+            queue_limit: 100,
+            max_wait: Span::ZERO,
+            device_timeout: Duration::from_secs(60),
+            variant: String::new(),
+        };
+        let standing = Control::start(
+            settings,
+            Arc::clone(&repository),
+            ProfileStore::new(Vec::new(), None),
+            Arc::clone(&catalogue),
+            Arc::clone(&metrics),
+            runtime.clone(),
+            heard,
+            ordered,
+        );
+        let core = Core {
+            runtime,
+            catalogue,
+            repository,
+            metrics,
+            admission: Admission::new(1 << 20),
+            orders,
+            standing,
+            started: AtomicBool::new(true),
+            draining: AtomicBool::new(false),
+        };
+        Stage { core: Arc::new(core), workers_at, _folder: folder }
+    }
+
+    async fn connect(&self) -> Puppet {
+        Puppet::connect(self.workers_at, "").await
+    }
+
+    /// Begins to load a model.
+    fn load(&self, model: &'static str) -> tokio::task::JoinHandle<Result<(), Failure>> {
+        let core = Arc::clone(&self.core);
+        tokio::spawn(async move { core.load(model, None).await })
+    }
+
+    /// Begins to ask a model.
+    fn infer(&self, model: &'static str) -> tokio::task::JoinHandle<Result<InferResponse, Failure>> {
+        let core = Arc::clone(&self.core);
+        tokio::spawn(async move {
+            let data = Bytes::from_static(&[7]);
+            let input = Tensor { name: "x".to_owned(), datatype: DataType::Uint8, shape: vec![1, 1], data };
+            let request =
+                InferRequest { model: model.to_owned(), inputs: vec![input], ..InferRequest::default() };
+            core.infer(request, None).await
+        })
+    }
+
+    /// Waits until so many devices take batches.
+    async fn await_devices(&self, devices: usize) {
+        let mut standing = self.core.standing.clone();
+        soon(standing.wait_for(|standing| standing.devices == devices)).await.unwrap();
+    }
+
+    fn state(&self, model: &str) -> (State, String) {
+        let versions = self.core.catalogue.versions(model);
+        versions.get(&1).map(|version| (version.state, version.reason.clone())).unwrap()
+    }
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(HANG, future).await.expect("it hangs")
+}
+
+async fn ended<T>(task: tokio::task::JoinHandle<T>) -> T {
+    soon(task).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_its_workers_die_of_is_given_up_and_the_others_are_served() {
+    let stage = Stage::with(&["deadly", "good"]);
+    let deadly = stage.load("deadly");
+    for loads in [false, true, true] {
+        let mut worker = stage.connect().await;
+        let order = worker.load_order().await;
+        assert!(order.name.starts_with("deadly"));
+        if loads {
+            worker.has_loaded(order.instance);
+            assert!(matches!(worker.next().await, FromServer::Measure(_)));
+        }
+    }
+    let failure = ended(deadly).await.unwrap_err();
+    assert!(failure.message.contains("3 workers ended"), "{failure}");
+    assert_eq!(stage.state("deadly").0, State::Unavailable);
+    let mut worker = stage.connect().await;
+    let good = stage.load("good");
+    let order = worker.load_order().await;
+    assert!(order.name.starts_with("good"), "{order:?}");
+    worker.has_loaded(order.instance);
+    worker.measure().await;
+    ended(good).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_a_worker_dies_while_it_measures_another_does_it() {
+    let stage = Stage::with(&["m"]);
+    let mut workers = [stage.connect().await, stage.connect().await];
+    stage.await_devices(2).await;
+    let load = stage.load("m");
+    for worker in &mut workers {
+        let order = worker.load_order().await;
+        worker.has_loaded(order.instance);
+    }
+    let [mut first, mut second] = workers;
+    assert!(matches!(first.next().await, FromServer::Measure(_)));
+    drop(first);
+    second.measure().await;
+    ended(load).await.unwrap();
+    stage.await_devices(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_comes_back_and_finds_a_model_broken_serves_the_others() {
+    let stage = Stage::with(&["fine", "spoilt"]);
+    let mut worker = stage.connect().await;
+    worker.serve(&stage, &["fine", "spoilt"]).await;
+    drop(worker);
+    stage.await_devices(0).await;
+    let mut worker = stage.connect().await;
+    for _ in 0..2 {
+        let order = worker.load_order().await;
+        if order.name.starts_with("spoilt") {
+            worker.cannot_load(order.instance, "the file is gone");
+        } else {
+            worker.has_loaded(order.instance);
+        }
+    }
+    stage.await_devices(1).await;
+    let answer = stage.infer("fine");
+    worker.run().await;
+    ended(answer).await.unwrap();
+    assert_eq!(stage.state("spoilt"), (State::Unavailable, "the file is gone".to_owned()));
+    assert_eq!(ended(stage.infer("spoilt")).await.unwrap_err().reason, Reason::Unavailable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_dies_as_soon_as_it_has_loaded_leaves_no_device_behind() {
+    let stage = Stage::with(&["m"]);
+    let mut worker = stage.connect().await;
+    worker.serve(&stage, &["m"]).await;
+    drop(worker);
+    for _ in 0..20 {
+        stage.await_devices(0).await;
+        let mut worker = stage.connect().await;
+        let order = worker.load_order().await;
+        worker.has_loaded(order.instance);
+        drop(worker);
+        let mut connected = stage.core.standing.clone();
+        soon(connected.wait_for(|standing| standing.connected.is_empty())).await.unwrap();
+        let failure = ended(stage.infer("m")).await.unwrap_err();
+        assert_eq!(failure.reason, Reason::Unavailable, "{failure}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_only_worker_of_a_class_runs_batches_while_it_measures() {
+    let stage = Stage::with(&["old", "new"]);
+    let mut worker = stage.connect().await;
+    worker.serve(&stage, &["old"]).await;
+    let load = stage.load("new");
+    let order = worker.load_order().await;
+    worker.has_loaded(order.instance);
+    let FromServer::Measure(measure) = worker.next().await else { panic!("it is to measure") };
+    let answer = stage.infer("old");
+    worker.run().await;
+    ended(answer).await.unwrap();
+    worker.has_measured(measure.instance);
+    ended(load).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_workers_the_one_that_measures_takes_no_batches() {
+    let stage = Stage::with(&["old", "new"]);
+    let mut busy = stage.connect().await;
+    busy.serve(&stage, &["old"]).await;
+    let mut other = stage.connect().await;
+    let order = other.load_order().await;
+    other.has_loaded(order.instance);
+    stage.await_devices(2).await;
+    let load = stage.load("new");
+    for worker in [&mut busy, &mut other] {
+        let order = worker.load_order().await;
+        worker.has_loaded(order.instance);
+    }
+    stage.await_devices(1).await;
+    busy.measure().await;
+    ended(load).await.unwrap();
+    stage.await_devices(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_servers_own_workers_can_tell_it_not_to_start() {
+    let stage = Stage::with(&[]);
+    Puppet::refused(stage.workers_at, |hello| hello.token = "wrong".to_owned()).await;
+    Puppet::refused(stage.workers_at, |hello| hello.trouble = "no library".to_owned()).await;
+    let _welcome = stage.connect().await;
+    stage.await_devices(1).await;
+    assert_eq!(stage.core.standing.borrow().trouble, None);
+    let child = |hello: &mut crate::link::message::Hello| {
+        (hello.is_child, hello.trouble) = (true, "no library".to_owned());
+    };
+    Puppet::refused(stage.workers_at, child).await;
+    let mut standing = stage.core.standing.clone();
+    soon(standing.wait_for(|standing| standing.trouble.as_deref() == Some("no library"))).await.unwrap();
+}
