@@ -11,7 +11,12 @@ pub(super) fn read(path: &Path) -> Result<Layer, SettingsError> {
     let mut layer = parse(&text).map_err(|problem| SettingsError::File { file, problem })?;
     // What a file names is beside the file, wherever the server is started.
     let folder = path.parent().unwrap_or(Path::new(""));
-    let beside = |path: &mut PathBuf| *path = folder.join(&*path);
+    let beside = |path: &mut PathBuf| {
+        // What is empty is not set.
+        if !path.as_os_str().is_empty() {
+            *path = folder.join(&*path);
+        }
+    };
     layer.model_repository.as_mut().map(beside);
     layer.onnxruntime.as_mut().map(beside);
     layer.cache_dir.as_mut().map(beside);

@@ -19,8 +19,10 @@ fn a_value_of_the_wrong_kind_is_refused_with_its_line() {
 fn paths_are_relative_to_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("downbeat.toml");
-    fs::write(&path, "model_repository = \"models\"\nprofile = [\"a.csv\", \"/b.csv\"]").unwrap();
+    fs::write(&path, "model_repository = \"models\"\nprofile = [\"a.csv\", \"/b.csv\"]\nonnxruntime = \"\"")
+        .unwrap();
     let layer = read(&path).unwrap();
     assert_eq!(layer.model_repository.unwrap(), folder.path().join("models"));
+    assert_eq!(layer.onnxruntime.unwrap(), PathBuf::new(), "what is empty stays so");
     assert_eq!(layer.profile.unwrap(), [folder.path().join("a.csv"), PathBuf::from("/b.csv")]);
 }
