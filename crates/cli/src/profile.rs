@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use downbeat_server::DeviceSpec;
 use downbeat_server::profiler::{ModelProfile, Profiler, Trouble};
@@ -51,6 +52,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let class = &arguments.device.class;
     let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.csv", class.device())));
+    // Before anything is measured, which may take minutes.
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
+    if let Some(folder) = folder {
+        anyhow::bail!("cannot write {}: there is no folder {}", output.display(), folder.display());
+    }
     let profiler = Profiler::start(
         &arguments.model_repository,
         &arguments.device,
@@ -86,7 +92,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if profiles.is_empty() {
         anyhow::bail!("no model was measured");
     }
-    profiler.write(&profiles, &output)?;
+    let unwritten = || format!("cannot write {}", output.display());
+    profiler.write(&profiles, &output).with_context(unwritten)?;
     match arguments.format {
         Format::Json => output::print(&serde_json::to_string_pretty(&to_json(&profiles, &arguments.device))?),
         Format::Text => {
