@@ -7,7 +7,7 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-simulate demo-client bench-policies format clean test-clients \
+.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput format clean test-clients \
 	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
@@ -46,6 +46,12 @@ demo-client: setup-runtime ## Install Triton's client for Python into .tools/dem
 
 bench-policies: ## Compare all policies on all scenarios (half an hour on two cores; BENCH=quick for less)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
+
+bench-deadlines: ## Measure on a running server which deadlines are met, and how soon it says that one cannot be
+	$(CARGO) bench --locked -p downbeat --bench serving -- hopeless feasible overhead
+
+bench-throughput: ## Measure how many requests a second a server takes, and what each costs
+	$(CARGO) bench --locked -p downbeat --bench serving -- throughput
 
 format: ## Format the code
 	$(CARGO) fmt --all

@@ -2,7 +2,6 @@
 //!
 //! For trying cluster behaviour without GPUs. It sleeps and never spins, so that one core can be many devices.
 
-use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use bytes::Bytes;
 use downbeat_oip::{Tensor, TensorSpec};
 use downbeat_profile::LatencyProfile;
 
-use crate::{Clock, EngineError, Model, WallClock};
+use crate::{Clock, EngineError, Model, WallClock, wake_up_on_time};
 
 /// A model that takes exactly l(b) for a batch of b, from the call on.
 #[derive(Clone, Debug)]
@@ -36,18 +35,6 @@ impl Model for EmulatedModel {
         #[expect(clippy::disallowed_methods, reason = "sleeping is what this device does")]
         thread::sleep(Duration::from_nanos(rest.as_nanos()));
         Ok(outputs)
-    }
-}
-
-/// Asks the kernel, once per thread, not to delay this thread's timers. It may delay them by 50 us to save wake-ups,
-/// which is as long as some batches. Where this is not possible, batches take that much longer.
-fn wake_up_on_time() {
-    thread_local! {
-        static ASKED: Cell<bool> = const { Cell::new(false) };
-    }
-    if !ASKED.replace(true) {
-        #[cfg(target_os = "linux")]
-        let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
     }
 }
 

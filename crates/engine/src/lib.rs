@@ -13,7 +13,7 @@ pub mod synthetic;
 
 use downbeat_oip::{Tensor, TensorSpec};
 
-pub use clock::{Clock, WallClock};
+pub use clock::{Clock, WallClock, wake_up_on_time};
 pub use reshaped::Reshaped;
 
 /// A model, loaded on one device.

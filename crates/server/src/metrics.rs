@@ -174,15 +174,19 @@ impl Metrics {
             "How much later than asked for the scheduler's timer came",
         )
         .buckets(exponential_buckets(0.000_01, 2.0, 14)?);
+        let rejected = counters(
+            r,
+            "downbeat_rejected_total",
+            "Requests that failed before they reached a model, by reason",
+            &["reason"],
+        )?;
+        for reason in Reason::ALL.map(Reason::label) {
+            rejected.with_label_values(&[reason]);
+        }
         Ok(Metrics {
             model,
             device,
-            rejected: counters(
-                r,
-                "downbeat_rejected_total",
-                "Requests that failed before they reached a model, by reason",
-                &["reason"],
-            )?,
+            rejected,
             lag: registered(r, Histogram::with_opts(lag)?)?,
             needed: gauges(
                 r,
@@ -217,6 +221,11 @@ impl Metrics {
 
     pub(crate) fn scheduling_lag(&self, lag: Span) {
         self.lag.observe(lag.as_secs_f64());
+    }
+
+    /// A worker is looked after from now on: its restarts count from 0, so that a rate sees the first one.
+    pub(crate) fn worker_kept(&self, device: &str) {
+        self.restarts.with_label_values(&[device]);
     }
 
     pub(crate) fn worker_restarted(&self, device: &str) {

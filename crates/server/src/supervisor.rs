@@ -46,6 +46,7 @@ impl Supervisor {
     /// Keeps one worker alive until the server ends.
     pub(crate) fn keep(&self, device: DeviceSpec, first: u32) -> tokio::task::JoinHandle<()> {
         let mut supervisor = self.clone();
+        supervisor.metrics.worker_kept(&device.device_name(first));
         tokio::spawn(async move {
             let mut pause = PAUSE_FIRST;
             loop {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use downbeat_engine::wake_up_on_time;
 use downbeat_profile::Span;
 use downbeat_sched::{ClassId, RequestId};
 
@@ -48,6 +49,7 @@ impl Runtime {
 }
 
 fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>, inbox: &Receiver<Command>) {
+    wake_up_on_time();
     let mut needs_due = clock.now();
     loop {
         let wake_at = dispatcher.wake_at();
@@ -55,7 +57,8 @@ fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>
             Ok(command) => Some(command),
             Err(TryRecvError::Disconnected) => return,
             Err(TryRecvError::Empty) => {
-                let received = match clock.instant(wake_at) {
+                // Also when nothing else happens, or the last word on traffic that has stopped would never be exported.
+                let received = match clock.instant(wake_at.min(needs_due)) {
                     Some(instant) => inbox.recv_deadline(instant),
                     None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 };

@@ -81,6 +81,9 @@ impl ModelMeter {
             families.failure.with_label_values(&[model, version, reason]);
             families.outcomes.with_label_values(&[model, version, reason]);
         }
+        for reason in RELEASES.map(release_label) {
+            families.batches.with_label_values(&[model, version, reason]);
+        }
         families.input_us.with_label_values(&labels);
         families.output_us.with_label_values(&labels);
         let correction = families.correction.with_label_values(&labels);
@@ -138,13 +141,7 @@ impl ModelMeter {
 
     /// A batch was sent to a device.
     pub(crate) fn released(&self, rows: u32, reason: Release) {
-        let reason = match reason {
-            Release::Window => "window",
-            Release::Full => "full",
-            Release::Guard => "guard",
-            Release::Eager => "eager",
-        };
-        self.batches.with_label_values(&[self.model.as_str(), &self.version, reason]).inc();
+        self.batches.with_label_values(&[self.model.as_str(), &self.version, release_label(reason)]).inc();
         self.batch_rows.observe(rows.into());
     }
 
@@ -194,6 +191,18 @@ impl ModelMeter {
             batch_stats: statistics.batches.iter().map(batch).collect(),
             ..ModelStatistics::default()
         }
+    }
+}
+
+/// Every reason to start a batch.
+const RELEASES: [Release; 4] = [Release::Window, Release::Full, Release::Guard, Release::Eager];
+
+fn release_label(reason: Release) -> &'static str {
+    match reason {
+        Release::Window => "window",
+        Release::Full => "full",
+        Release::Guard => "guard",
+        Release::Eager => "eager",
     }
 }
 
