@@ -24,8 +24,8 @@ impl Control {
         let class = class.map_or(ClassId(0), |class| self.class_id(&class));
         let meter = |device: &WorkerDevice| self.metrics.device(&device.name, &device.class, device.gpu.0);
         let meters = worker.devices.iter().map(meter).collect();
-        let present: Vec<InstanceId> = self.ids(|instance| instance.phase != Phase::Leaving);
-        for instance in present {
+        // Also what is on its way out: it still has requests, which may come to this worker.
+        for instance in self.ids(|_| true) {
             if let Some(known) = self.instances.get_mut(&instance) {
                 known.awaiting.insert(id);
             }
@@ -94,7 +94,9 @@ impl Control {
             }
             // A worker that has come back finds the model broken. Without it, it can serve the others.
             Err(trouble) if instance.loaded.is_empty() => self.fail(id, &trouble),
-            Err(trouble) if instance.profiles.contains_key(&staff.class) => {
+            Err(trouble)
+                if instance.phase == Phase::Ready && instance.profiles.contains_key(&staff.class) =>
+            {
                 let model = &instance.definition.name;
                 tracing::error!(model, worker = %staff.worker.name, "loaded on other workers, but not here: {trouble}");
                 staff.worker.cut();
@@ -110,7 +112,7 @@ impl Control {
         for instance in self.instances.values() {
             measuring.extend(instance.measuring.values().copied());
             // While a model is being loaded for the first time, workers serve the others.
-            if instance.phase == Phase::Ready {
+            if instance.phase != Phase::Loading {
                 busy.extend(instance.awaiting.iter().copied());
             }
         }

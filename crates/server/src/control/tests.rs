@@ -213,6 +213,27 @@ async fn a_worker_that_dies_as_soon_as_it_has_loaded_leaves_no_device_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_worker_finishes_what_a_model_was_asked_before_it_was_unloaded() {
+    let stage = Stage::with(&["m"]);
+    let mut worker = stage.connect().await;
+    worker.serve(&stage, &["m"]).await;
+    let answer = stage.infer("m");
+    assert!(matches!(worker.next().await, FromServer::Run(_)));
+    let core = Arc::clone(&stage.core);
+    let unload = tokio::spawn(async move { core.unload("m").await });
+    while stage.state("m").0 != State::Unloading {
+        tokio::task::yield_now().await;
+    }
+    drop(worker);
+    let mut worker = stage.connect().await;
+    let order = worker.load_order().await;
+    worker.has_loaded(order.instance);
+    worker.run().await;
+    ended(answer).await.unwrap();
+    ended(unload).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_only_worker_of_a_class_runs_batches_while_it_measures() {
     let stage = Stage::with(&["old", "new"]);
     let mut worker = stage.connect().await;
