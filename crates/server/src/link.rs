@@ -7,6 +7,7 @@
 mod connection;
 mod frame;
 mod hub;
+mod liveness;
 pub(crate) mod message;
 mod rows;
 mod switchboard;
@@ -15,4 +16,5 @@ pub(crate) mod tensors;
 pub(crate) use connection::{Outgoing, Worker, WorkerDevice, WorkerId};
 pub(crate) use frame::{Frame, LinkError, read, write};
 pub(crate) use hub::{Hub, Notice};
+pub(crate) use liveness::notice_death;
 pub(crate) use switchboard::Switchboard;

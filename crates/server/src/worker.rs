@@ -18,7 +18,7 @@ use crossbeam_channel::Sender;
 
 use crate::device::{DeviceKind, DeviceSpec};
 use crate::link::message::{self, FromServer, FromWorker, Hello, ToServer, ToWorker, VERSION};
-use crate::link::{Frame, LinkError, read, tensors, write};
+use crate::link::{Frame, LinkError, notice_death, read, tensors, write};
 use device::{DeviceThread, Task};
 use engines::Engines;
 use loader::{Loader, Order};
@@ -84,7 +84,7 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
     let lost = |error: LinkError| WorkerError::Lost { address: address.clone(), why: error.to_string() };
     let stream = TcpStream::connect(&address)
         .map_err(|error| WorkerError::Unreachable { address: address.clone(), error })?;
-    stream.set_nodelay(true).map_err(|error| lost(error.into()))?;
+    stream.set_nodelay(true).and_then(|()| notice_death(&stream)).map_err(|error| lost(error.into()))?;
     let line = Line::new(stream.try_clone().map_err(|error| lost(error.into()))?);
     line.say(FromWorker::Hello(hello(settings, engines.as_ref().err())));
     let engines = engines.map_err(WorkerError::Unfit)?;

@@ -108,6 +108,7 @@ impl Hub {
 
     fn welcome(&self, stream: TcpStream) -> Result<Option<Worker>, LinkError> {
         stream.set_nodelay(true)?;
+        super::notice_death(&stream)?;
         stream.set_read_timeout(Some(HELLO_WITHIN))?;
         let stream = Arc::new(stream);
         let Frame { message: ToServer { body }, .. } = read(&mut &*stream, 0)?;
