@@ -16,7 +16,7 @@ use crate::table;
 
 /// Four devices do up to 4 * 16 requests in 21 ms, 3047 rps.
 const MODEL: EmulatedModel =
-    EmulatedModel { name: "model", alpha_ms: 1.0, beta_ms: 5.0, max_batch: 16, slo_ms: 1000.0 };
+    EmulatedModel { name: "model", alpha_ms: 1.0, beta_ms: 5.0, max_batch: 16, slo_ms: 50.0 };
 const DEADLINE: Duration = Duration::from_millis(50);
 const LASTS: Duration = Duration::from_secs(8);
 const CONNECTIONS: usize = 64;
