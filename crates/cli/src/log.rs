@@ -11,7 +11,8 @@ pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
         EnvFilter::try_new(level).with_context(|| format!("the log level {level:?} is not understood"))?;
     let lines =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    let lines = lines.with_ansi(std::io::stderr().is_terminal());
+    // Whoever reads the log may go away: that is no reason to panic.
+    let lines = lines.log_internal_errors(false).with_ansi(std::io::stderr().is_terminal());
     match format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),

@@ -66,10 +66,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if settings.devices.count != 1 && !settings.devices.is_emulated() {
         anyhow::bail!("a worker owns one device: start {} workers instead", settings.devices.count);
     }
+    if settings.connect.rsplit_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
+        anyhow::bail!("--connect needs HOST:PORT (is {:?})", settings.connect);
+    }
     if settings.is_child {
-        // The server has heard why, and says it.
-        let _ = work(&settings);
-        return Ok(());
+        // The server has heard why it ends, and says it.
+        let ended = work(&settings);
+        std::process::exit(if ended.is_ok() { 0 } else { 2 });
     }
     Ok(work_on(&settings)?)
 }

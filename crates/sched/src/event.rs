@@ -57,8 +57,8 @@ pub struct ModelSpec {
     pub default_priority: Priority,
     /// Requests that may wait at once; one more is answered [`Outcome::Overloaded`].
     pub queue_limit: usize,
-    /// How much before its window a batch may start already. Zero, unless the deadlines leave more time than a batch is
-    /// worth holding back for.
+    /// A batch is held back until this long before its first deadline at most. Zero, unless the deadlines leave more
+    /// time than a batch is worth holding back for.
     pub leeway: Span,
 }
 

@@ -280,7 +280,7 @@ impl<D: DropRule> Model<D> {
             }
         }
         let mut candidate = composed?;
-        candidate.frontrun = candidate.frontrun - self.leeway;
+        candidate.frontrun = candidate.frontrun.min(deadline - self.leeway);
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use downbeat_oip::proto::{ModelConfig, ModelStatistics};
 use downbeat_oip::{
-    Failure, InferRequest, InferResponse, Parameter, Reason, RequestedOutput, Tensor, classify,
+    Failure, InferRequest, InferResponse, Parameter, Reason, RequestedOutput, Tensor, TensorSpec, classify,
 };
 use downbeat_profile::Span;
 use downbeat_repository::ModelDefinition;
@@ -32,7 +32,7 @@ impl Service for Core {
         loop {
             let inputs = request.inputs.clone();
             if let Some(completed) = self.ask(&served, &mut request, timeout, arrived).await? {
-                return respond(&served, request, completed);
+                return respond(&served, request, &completed);
             }
             // Between looking it up and asking it, the model was unloaded, or loaded anew: then another takes its place.
             match self.catalogue.find(&request.model, &request.version) {
@@ -198,7 +198,7 @@ impl Drop for ClientWatch<'_> {
 fn respond(
     served: &Arc<Served>,
     request: InferRequest,
-    completed: Completed,
+    completed: &Completed,
 ) -> Result<InferResponse, Failure> {
     let us = |span: Span| Parameter::Uint(span.as_nanos() / 1_000);
     let parameters = [
@@ -207,12 +207,13 @@ fn respond(
         ("downbeat_batch_size", Parameter::Uint(completed.batch_rows.into())),
         ("downbeat_device", Parameter::String(completed.device.as_ref().to_owned())),
     ];
-    let outputs = if request.outputs.is_empty() {
-        completed.outputs
-    } else {
-        let wanted = |output| wanted(&served.definition, &completed.outputs, output);
-        request.outputs.iter().map(wanted).collect::<Result<_, _>>()?
+    let all = |spec: &TensorSpec| RequestedOutput { name: spec.name.clone(), classes: 0 };
+    let requested = match request.outputs.as_slice() {
+        [] => served.definition.outputs.iter().map(all).collect(),
+        requested => requested.to_vec(),
     };
+    let wanted = |output| wanted(&served.definition, &completed.outputs, output);
+    let outputs = requested.iter().map(wanted).collect::<Result<_, _>>()?;
     Ok(InferResponse {
         model: request.model,
         version: served.version.to_string(),

@@ -23,7 +23,7 @@ fn invalid<T>(message: String) -> Result<T, Failure> {
 
 /// Checks a request and takes out of it what will run.
 pub(crate) fn take_in(definition: &ModelDefinition, request: &mut InferRequest) -> Result<Intake, Failure> {
-    let (priority, timeout) = (priority(request)?, timeout(request)?);
+    let (priority, timeout) = (priority(definition, request)?, timeout(request)?);
     let model = &definition.name;
     for output in &request.outputs {
         if !definition.outputs.iter().any(|declared| declared.name == output.name) {
@@ -114,9 +114,10 @@ fn whole(request: &InferRequest, key: &str) -> Result<Option<u64>, Failure> {
     value.map(Some).ok_or_else(|| Failure::new(Reason::Invalid, message()))
 }
 
-fn priority(request: &InferRequest) -> Result<Priority, Failure> {
+fn priority(definition: &ModelDefinition, request: &InferRequest) -> Result<Priority, Failure> {
     // Levels past the last are the last.
-    let level = whole(request, "priority")?.unwrap_or(0);
+    let last = definition.priorities.map_or(u64::MAX, |priorities| priorities.levels);
+    let level = whole(request, "priority")?.unwrap_or(0).min(last);
     Ok(Priority(u8::try_from(level).unwrap_or(u8::MAX)))
 }
 

@@ -47,6 +47,11 @@ pub enum ServerError {
     /// A file of profiles cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileFileError),
+    /// A part of the server has ended that must not.
+    #[error(
+        "the server can no longer load models or look after its workers: this is a bug in Downbeat; see the log"
+    )]
+    Control,
     /// A worker cannot work.
     #[error("{0}")]
     Worker(String),
@@ -145,14 +150,17 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     let children = start_workers(&settings, &supervisor);
 
     let mut signals = Signals::new()?;
-    let result = tokio::select! {
+    let mut result = tokio::select! {
         started = start_models(&core, &settings, children.len(), standing) => started,
         () = signals.next() => Ok(()),
     };
-    if result.is_ok() {
-        if !signals.came {
-            signals.next().await;
+    if result.is_ok() && !signals.came {
+        tokio::select! {
+            () = signals.next() => {}
+            () = control_ended(core.standing.clone()) => result = Err(ServerError::Control),
         }
+    }
+    if result.is_ok() {
         tokio::select! {
             () = drain(&core, &settings, &stop, frontends) => {}
             () = signals.next() => tracing::warn!("a second signal: stopping at once"),
@@ -203,7 +211,9 @@ fn start_frontends(
             tracing::error!("metrics are no longer served: {error}");
         }
     };
-    Ok(vec![tokio::spawn(http), tokio::spawn(grpc), tokio::spawn(metrics)])
+    // Nobody is waited for who reads metrics.
+    tokio::spawn(metrics);
+    Ok(vec![tokio::spawn(http), tokio::spawn(grpc)])
 }
 
 fn start_workers(settings: &Settings, supervisor: &Supervisor) -> Vec<tokio::task::JoinHandle<()>> {
@@ -229,6 +239,11 @@ async fn start_models(
         && let Some(trouble) = &standing.trouble
     {
         return Err(ServerError::Worker(trouble.clone()));
+    }
+    if settings.model_control_mode == ModelControl::None && !settings.load_model.is_empty() {
+        tracing::warn!(
+            "--load-model is not used: all models are loaded; it is for --model-control-mode explicit"
+        );
     }
     let all = settings.model_control_mode == ModelControl::None
         || settings.load_model.iter().any(|name| name == "*");
@@ -262,10 +277,23 @@ async fn drain(core: &Core, settings: &Settings, stop: &watch::Sender<bool>, fro
     tokio::time::sleep(Duration::from_secs_f64(settings.drain_s)).await;
     tracing::info!("stopping");
     let _ = stop.send(true);
-    for frontend in frontends {
-        // Bounded by the deadlines of what is still under way; a client that does not read its answer is not waited for.
-        let _ = tokio::time::timeout(Duration::from_secs(30), frontend).await;
+    // Bounded by the deadlines of what is still under way; a client that does not read its answer is not waited for.
+    let finished = async {
+        for frontend in frontends {
+            let _ = frontend.await;
+        }
+    };
+    if tokio::time::timeout(FINISH_WITHIN, finished).await.is_err() {
+        tracing::warn!("some clients have not taken their answers after {FINISH_WITHIN:?}: they are left");
     }
+}
+
+/// How long clients may take to read what was answered, when the server stops.
+const FINISH_WITHIN: Duration = Duration::from_secs(30);
+
+/// Waits until the control task is gone, which must never be: better no server than one that looks ready and is not.
+async fn control_ended(mut standing: watch::Receiver<Standing>) {
+    while standing.changed().await.is_ok() {}
 }
 
 /// SIGINT and SIGTERM.

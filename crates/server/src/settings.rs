@@ -17,6 +17,9 @@ pub use kinds::{LogFormat, ModelControl};
 /// The configuration file that is read where none is named, if it is there.
 pub const DEFAULT_FILE: &str = "downbeat.toml";
 
+/// Why emulated devices and real ones do not serve together.
+pub(crate) const MIXED: &str = "emulated devices answer with zeros, and must not serve beside real ones";
+
 /// Why settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -184,7 +187,7 @@ settings! {
     /// What passes between sending a batch and its start on the device, in microseconds
     control_delay_us / "DOWNBEAT_CONTROL_DELAY_US" (value_name = "US"): u64 = 200;
     /// A device that is busy with one batch for so long is taken for dead, in seconds
-    device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S"): f64 = 60.0;
+    device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S"): f64 = 10.0;
     /// CSV files of latency profiles, as `downbeat profile` writes them. May be repeated
     profile / "DOWNBEAT_PROFILE" (value_name = "CSV", value_delimiter = ','): Vec<PathBuf> = Vec::new();
     /// Where profiles that the server measured itself are kept; by default in the user's cache
@@ -216,6 +219,19 @@ impl Settings {
         if self.model_repository.as_os_str().is_empty() {
             let (flag, variable) = ("model-repository", "DOWNBEAT_MODEL_REPOSITORY");
             return Err(SettingsError::Missing { key: "model_repository", flag, variable });
+        }
+        let emulated = self.device.iter().filter(|device| device.count > 0).map(DeviceSpec::is_emulated);
+        if emulated.clone().any(|it| it) && !emulated.clone().all(|it| it) {
+            let value = kinds::Show::show(&self.device);
+            return Err(SettingsError::Value { key: "device", value, problem: MIXED });
+        }
+        for (key, value) in
+            [("control_delay_us", self.control_delay_us), ("response_reserve_us", self.response_reserve_us)]
+        {
+            if value > 60_000_000 {
+                let problem = "it must be a minute at most";
+                return Err(SettingsError::Value { key, value: value.to_string(), problem });
+            }
         }
         let positive = |key, value: f64, max: f64| {
             let problem = "it must be a number above 0, and of a sensible size";

@@ -12,7 +12,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 
@@ -87,10 +87,11 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
     stream.set_nodelay(true).and_then(|()| notice_death(&stream)).map_err(|error| lost(error.into()))?;
     let line = Line::new(stream.try_clone().map_err(|error| lost(error.into()))?);
     line.say(FromWorker::Hello(hello(settings, engines.as_ref().err())));
-    let engines = engines.map_err(WorkerError::Unfit)?;
-
     let mut from = BufReader::with_capacity(64 << 10, stream);
-    let Frame { message: ToWorker { body }, .. } = read(&mut from, 0).map_err(lost)?;
+    let greeting = read::<ToWorker>(&mut from, 0);
+    // Only now: the server must have heard why.
+    let engines = engines.map_err(WorkerError::Unfit)?;
+    let Frame { message: ToWorker { body }, .. } = greeting.map_err(lost)?;
     match body {
         Some(FromServer::Welcome(welcome)) if welcome.refusal.is_empty() => {}
         Some(FromServer::Welcome(welcome)) => {
@@ -133,9 +134,11 @@ pub fn work_on(settings: &WorkerSettings) -> Result<(), WorkerError> {
     const LAST: Duration = Duration::from_secs(10);
     let mut pause = FIRST;
     loop {
+        let started = Instant::now();
         match work(settings) {
             Err(error @ (WorkerError::Unreachable { .. } | WorkerError::Lost { .. })) => {
-                pause = if matches!(error, WorkerError::Lost { .. }) { FIRST } else { (pause * 2).min(LAST) };
+                // A server that takes it in and drops it at once is no better than one that is not there.
+                pause = if started.elapsed() > LAST { FIRST } else { (pause * 2).min(LAST) };
                 tracing::warn!("{error}; the next try is in {:.1} s", pause.as_secs_f64());
                 thread::sleep(pause);
             }

@@ -11,12 +11,18 @@ use super::{Control, InstanceId};
 use crate::clock::span;
 use crate::dispatch::Command;
 use crate::link::{Worker, WorkerDevice, WorkerId};
+use crate::settings::MIXED;
 
 /// A model that so many workers died of is given up.
 const DEATHS_MAX: u32 = 3;
 
 impl Control {
     pub(super) fn worker_up(&mut self, worker: Worker) {
+        let emulated = |worker: &Worker| worker.devices.iter().any(|device| device.emulated);
+        if self.workers.values().any(|staff| emulated(&staff.worker) != emulated(&worker)) {
+            tracing::error!(worker = %worker.name, "turned away: {MIXED}");
+            return worker.cut();
+        }
         let devices: Vec<&str> = worker.devices.iter().map(|device| &*device.name).collect();
         tracing::info!(worker = %worker.name, devices = cast::listed(&devices), "a worker has connected");
         let id = worker.id;

@@ -26,7 +26,7 @@ pub(crate) struct InstanceSpec {
     pub(crate) default_priority: Priority,
     /// Requests that may wait at once.
     pub(crate) queue_limit: usize,
-    /// How much sooner than its deadlines allow a batch is started.
+    /// How long before its first deadline a batch is held back no more.
     pub(crate) leeway: Span,
     pub(crate) meter: Arc<ModelMeter>,
 }

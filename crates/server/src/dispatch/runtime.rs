@@ -88,7 +88,7 @@ fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>
 /// A timer that comes late by no more than this counts as in time: a window can be a microsecond wide, and to give up its
 /// requests because the operating system woke us after it would help nobody. What is late for it teaches the scheduler a
 /// margin.
-const GRACE: Span = Span::from_millis(5);
+const GRACE: Span = Span::from_millis(20);
 
 /// How often the scaling signal is exported.
 const NEEDS_EVERY: Span = Span::from_millis(200);

@@ -130,9 +130,10 @@ impl Hub {
             }
         };
         if !hello.trouble.is_empty() {
-            answer("understood")?;
             let Hello { name, is_child, trouble, .. } = hello;
             self.notify(Notice::Unfit { name, is_child, trouble });
+            // It may be gone already.
+            let _ = answer("understood");
             return Ok(None);
         }
         answer("")?;

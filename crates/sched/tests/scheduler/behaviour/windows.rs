@@ -69,6 +69,20 @@ fn a_full_batch_starts_at_once() {
     assert_eq!(reasons, [Release::Full, Release::Window]);
 }
 
+/// Due at 500 and held back until 400 before that at most, however long a batch takes: the second request, at 60, still joins.
+#[test]
+fn with_leeway_a_batch_starts_before_its_window_but_still_waits() {
+    let mut cluster = TestCluster::new(deferred(), Delays::default());
+    let leeway = Span::from_millis(400);
+    cluster.add_model(ModelId(0), ModelSpec { leeway, ..on_class_0(1.0, 90.0, 32) });
+    cluster.join(GpuId(0), ClassId(0));
+    cluster.request(0, 500.0);
+    cluster.run_until(at(60.0));
+    cluster.request(0, 560.0);
+    cluster.drain();
+    assert_eq!(cluster.batches(), [(100.0, 0, vec![0, 1])]);
+}
+
 /// Device 0 runs from 5 to 11 and is idle again at 20, when the next request comes; device 1 has been idle all along.
 #[test]
 fn load_gathers_on_the_smallest_id_or_goes_round_by_idle_time() {
