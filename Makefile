@@ -26,7 +26,7 @@ test: setup-test setup-runtime ## Check format and lints, build the docs, run ev
 
 SERVER ?= downbeat
 test-clients: setup-clients $(if $(filter triton,$(SERVER)),setup-triton) ## Test with real clients (SERVER=triton: a real Triton)
-	$(if $(filter downbeat,$(SERVER)),$(CARGO) build --locked)
+	$(if $(filter downbeat,$(SERVER)),$(CARGO) build --locked --workspace --bins --tests)
 	$(TOOLS)/venv/bin/pytest tests/clients --server $(SERVER)
 	$(TOOLS)/venv/bin/pytest tests/clients/test_kserve.py --server $(SERVER)
 
