@@ -203,8 +203,8 @@ impl<O: Outbox> Dispatcher<O> {
         });
         let model = ModelId(index as u32);
         instance.streams.insert(shape.clone(), model);
+        let spec = instance.model_spec(&shape);
         self.streams[index] = Some(Stream::new(id, shape));
-        let spec = instance.model_spec();
         self.schedule(now, Event::ModelAdded { model, spec });
         Ok(model)
     }
@@ -247,11 +247,18 @@ impl<O: Outbox> Dispatcher<O> {
         }
         // The scheduler first: the device may have been waited for.
         self.schedule(now, Event::BatchFinished { gpu, batch });
-        self.correct(now, &sent, class, busy);
+        if outputs.is_ok() {
+            self.correct(now, &sent, class, busy);
+        }
+        let together = sent.requests.len() > 1;
         let mut outputs = outputs.map(Vec::into_iter);
         for id in sent.requests {
             let outputs = match &mut outputs {
                 Ok(each) => Ok(each.next().unwrap_or_default()),
+                Err(trouble) if together => {
+                    self.try_alone(now, id, trouble);
+                    continue;
+                }
                 Err(trouble) => Err(Failure::new(Reason::Failed, trouble.clone())),
             };
             let Some(held) = self.jobs.remove(&id) else { continue };
@@ -265,6 +272,30 @@ impl<O: Outbox> Dispatcher<O> {
             });
             self.leave(now, held, completed);
         }
+    }
+
+    /// Runs a request again by itself whose batch failed: one bad value must not fail everybody it happened to meet.
+    fn try_alone(&mut self, now: Time, id: RequestId, trouble: &str) {
+        let Some(mut held) = self.jobs.remove(&id) else { return };
+        if held.job.reply.is_closed() {
+            return self.leave(now, held, Err(Failure::new(Reason::Cancelled, "the client went away")));
+        }
+        let Ok(model) = self.open_stream(now, held.job.instance, Shape::alone(id)) else {
+            return self.leave(now, held, Err(Failure::new(Reason::Failed, trouble)));
+        };
+        if let Some(stream) = self.stream(held.model) {
+            stream.jobs -= 1;
+        }
+        if let Some(stream) = self.stream(model) {
+            stream.jobs += 1;
+        }
+        if let Some(instance) = self.instances.get_mut(&held.job.instance) {
+            instance.waiting += 1;
+        }
+        (held.model, held.running) = (model, false);
+        let request = self.request(id, &held.job, model);
+        self.jobs.insert(id, held);
+        self.schedule(now, Event::Arrived(request));
     }
 
     /// Corrects the prediction of a stream whose batches take longer or shorter than they should.
@@ -400,6 +431,9 @@ impl<O: Outbox> Dispatcher<O> {
         }
         if let Some(stream) = self.stream(model) {
             stream.jobs -= 1;
+            if stream.jobs == 0 && stream.shape.is_alone() {
+                self.close_stream(now, model);
+            }
         }
         answer(job, result);
         self.retire(now, id);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use downbeat_oip::Tensor;
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_sched::{ClassId, ModelId, ModelSpec, Priority};
+use downbeat_sched::{ClassId, ModelId, ModelSpec, Priority, RequestId};
 use tokio::sync::oneshot;
 
 use super::correction::Correction;
@@ -68,6 +68,15 @@ impl Shape {
         };
         Shape(inputs.iter().flat_map(dimensions).collect())
     }
+
+    /// The shape of a request that must not share its batch, whatever its tensors look like: no tensor has such a rank.
+    pub(super) fn alone(request: RequestId) -> Shape {
+        Shape([u64::MAX, request.0].into())
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.0.first() == Some(&u64::MAX)
+    }
 }
 
 impl Instance {
@@ -79,13 +88,15 @@ impl Instance {
         self.streams.len() < STREAMS_MAX
     }
 
-    pub(super) fn model_spec(&self) -> ModelSpec {
+    /// What the scheduler is to know of a stream.
+    pub(super) fn model_spec(&self, shape: &Shape) -> ModelSpec {
         ModelSpec {
             profiles: self.spec.profiles.clone(),
             default_priority: self.spec.default_priority,
             // The limit is the model's, over all its streams, and kept here.
             queue_limit: usize::MAX,
-            leeway: self.spec.leeway,
+            // Nobody will join one that must be alone.
+            leeway: if shape.is_alone() { Span::MAX } else { self.spec.leeway },
         }
     }
 

@@ -321,6 +321,35 @@ fn a_model_that_fails_fails_its_batch_and_nothing_else() {
 }
 
 #[test]
+fn a_batch_that_fails_is_run_again_request_by_request_and_only_the_culprit_fails() {
+    let mut stage = Stage::new(3);
+    let mut answers: Vec<_> = (0..3).map(|_| stage.submit(ms(0), 90, 4).1).collect();
+    stage.pass(ms(77));
+    assert_eq!(stage.sent(), [(0, 3)]);
+    let fail = |stage: &mut Stage, now, index: usize| {
+        let (gpu, batch) = {
+            let batches = stage.sink.batches.borrow();
+            (batches[index].0, batches[index].1.id)
+        };
+        let outputs = Err("index 77 is out of range".to_owned());
+        stage.dispatcher.handle(now, Command::Finished { gpu, batch, busy: Span::from_millis(1), outputs });
+    };
+    // Early enough that each can still be run alone.
+    fail(&mut stage, ms(78), 0);
+    assert!(answers.iter_mut().all(|answer| answer.try_recv().is_err()), "nobody has failed yet");
+    for (index, now) in [(1, 88), (2, 88), (3, 88)] {
+        assert_eq!(stage.sent().get(index).map(|(_, requests)| *requests), Some(1));
+        if index == 2 { fail(&mut stage, ms(now), index) } else { stage.finish(ms(now), index, 10) }
+    }
+    let results: Vec<_> = answers.iter_mut().map(|answer| answer.try_recv().unwrap()).collect();
+    let failed: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    assert_eq!(failed.iter().map(|failure| failure.reason).collect::<Vec<_>>(), [Reason::Failed]);
+    assert!(stage.dispatcher.jobs.is_empty());
+    let streams = stage.dispatcher.streams.iter().flatten().count();
+    assert_eq!(streams, 1, "streams of single requests are closed");
+}
+
+#[test]
 fn a_device_that_turns_out_slower_gets_its_batches_earlier() {
     let mut stage = Stage::new(1);
     let mut now = ms(0);
