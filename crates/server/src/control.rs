@@ -106,6 +106,11 @@ impl Order {
             Order::Load { model, .. } | Order::Unload { model, .. } => model,
         }
     }
+
+    fn is_wanted(&self) -> bool {
+        let (Order::Load { reply, .. } | Order::Unload { reply, .. }) = self;
+        !reply.is_closed()
+    }
 }
 
 impl Control {
@@ -179,6 +184,8 @@ impl Control {
     fn order(&mut self, order: Order) {
         let model = order.model().to_owned();
         if self.under_way.contains_key(&model) {
+            // Whoever has gone no longer wants it: so what waits is bounded by who waits.
+            self.later.retain(Order::is_wanted);
             self.later.push_back(order);
             return self.abandon(&model);
         }

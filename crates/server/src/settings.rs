@@ -169,9 +169,9 @@ settings! {
     /// What workers from elsewhere must show; empty for a new secret at every start, which only the server's own workers know
     worker_token / "DOWNBEAT_WORKER_TOKEN" (value_name = "TOKEN", hide_env_values = true): String = String::new();
     /// The SLO of models that set none: from arrival to answer, in milliseconds
-    default_slo_ms / "DOWNBEAT_DEFAULT_SLO_MS" (value_name = "MS"): f64 = 100.0;
+    default_slo_ms / "DOWNBEAT_DEFAULT_SLO_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
     /// A request waits no longer than this for others to share its batch, however long its SLO, in milliseconds
-    max_wait_ms / "DOWNBEAT_MAX_WAIT_MS" (value_name = "MS"): f64 = 100.0;
+    max_wait_ms / "DOWNBEAT_MAX_WAIT_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
     /// Requests that may wait for one model at once; one more is answered 429 / RESOURCE_EXHAUSTED
     queue_limit / "DOWNBEAT_QUEUE_LIMIT" (value_name = "N"): usize = 8192;
     /// Tensors that the server holds at once, in MiB; more is answered 429 / RESOURCE_EXHAUSTED
@@ -181,13 +181,13 @@ settings! {
     /// Connections that each frontend holds at once
     connections_max / "DOWNBEAT_CONNECTIONS_MAX" (value_name = "N"): usize = 4096;
     /// After SIGTERM: how long the server is unready but goes on serving, in seconds
-    drain_s / "DOWNBEAT_DRAIN_S" (value_name = "S"): f64 = 5.0;
+    drain_s / "DOWNBEAT_DRAIN_S" (value_name = "S", allow_negative_numbers = true): f64 = 5.0;
     /// Kept of every deadline for the way back to the client, in microseconds; a tenth of the deadline at most
     response_reserve_us / "DOWNBEAT_RESPONSE_RESERVE_US" (value_name = "US"): u64 = 1000;
     /// What passes between sending a batch and its start on the device, in microseconds
     control_delay_us / "DOWNBEAT_CONTROL_DELAY_US" (value_name = "US"): u64 = 200;
     /// A device that is busy with one batch for so long is taken for dead, in seconds
-    device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S"): f64 = 10.0;
+    device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 10.0;
     /// CSV files of latency profiles, as `downbeat profile` writes them. May be repeated
     profile / "DOWNBEAT_PROFILE" (value_name = "CSV", value_delimiter = ','): Vec<PathBuf> = Vec::new();
     /// Where profiles that the server measured itself are kept; by default in the user's cache
