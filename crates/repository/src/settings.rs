@@ -33,6 +33,11 @@ impl Settings {
             max_wait: milliseconds(config, "max_wait_ms", 0.0)?,
             ..Settings::default()
         };
+        if backend == Backend::Emulated {
+            for key in ["alpha_ms", "beta_ms"] {
+                milliseconds(config, key, 0.0)?;
+            }
+        }
         if let Some(SchedulingChoice::DynamicBatching(batching)) = &config.scheduling_choice {
             settings.take_batching(batching)?;
         }

@@ -112,3 +112,11 @@ fn what_would_make_another_model_of_it_is_refused_by_name() {
     }
     assert_eq!(refuse_unsupported(&config("dynamic_batching {}")), Ok(()));
 }
+
+#[test]
+fn an_emulated_latency_that_is_no_number_is_refused() {
+    let text = r#"parameters { key: "beta_ms" value { string_value: "fast" } }"#;
+    let problem = Settings::of(&config(text), Backend::Emulated).unwrap_err();
+    assert!(problem.starts_with("the parameter beta_ms is \"fast\"; "), "{problem}");
+    assert!(Settings::of(&config(text), Backend::Onnx).is_ok(), "it means nothing there, and gets a notice");
+}
