@@ -10,7 +10,8 @@ use crate::{log, output};
 /// Serve the models of a repository to clients of Triton and of the Open Inference Protocol
 ///
 /// Speaks HTTP and gRPC as Triton does, and schedules by deadlines: each request is due within its model's SLO, its own
-/// timeout or its gRPC deadline, whichever is shortest. A request that cannot make it is answered at once.
+/// timeout or its gRPC deadline, whichever is shortest. A request that can no longer make it is
+/// answered then, not when a device frees up.
 ///
 /// Every setting can be given as a flag, as an environment variable (DOWNBEAT_HTTP_PORT for --http-port) or in
 /// downbeat.toml (http_port); flags go before variables, variables before the file.

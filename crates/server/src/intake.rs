@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use downbeat_engine::onnx::check_strings;
-use downbeat_oip::{DataType, Failure, InferRequest, Parameter, Reason, Tensor, TensorSpec};
+use downbeat_oip::{DataType, Failure, InferRequest, Reason, Tensor, TensorSpec};
 use downbeat_repository::{Backend, ModelDefinition};
 use downbeat_sched::Priority;
 
@@ -23,7 +23,7 @@ fn invalid<T>(message: String) -> Result<T, Failure> {
 
 /// Checks a request and takes out of it what will run.
 pub(crate) fn take_in(definition: &ModelDefinition, request: &mut InferRequest) -> Result<Intake, Failure> {
-    let (priority, timeout) = (priority(definition, request)?, timeout(request)?);
+    let (priority, timeout) = (priority(definition, request)?, request.timeout()?);
     let model = &definition.name;
     for output in &request.outputs {
         if !definition.outputs.iter().any(|declared| declared.name == output.name) {
@@ -46,11 +46,8 @@ pub(crate) fn take_in(definition: &ModelDefinition, request: &mut InferRequest) 
         };
         check(model, &definition.inputs[slot], &input)?;
         if definition.backend == Backend::Onnx && input.datatype == DataType::Bytes {
-            // It would fail the whole batch, and everybody in it.
+            // Known now, it does not cost everybody in its batch a second run.
             check_strings(&input).map_err(|error| Failure::new(Reason::Invalid, error.to_string()))?;
-        }
-        if slots[slot].is_some() {
-            return invalid(format!("input {:?} is given twice", input.name));
         }
         slots[slot] = Some(input);
     }
@@ -102,27 +99,9 @@ fn listed(specs: &[TensorSpec]) -> String {
     specs.iter().map(|spec| format!("{:?}", spec.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// A parameter that is a whole number, 0 or more. Clients send it signed or unsigned.
-fn whole(request: &InferRequest, key: &str) -> Result<Option<u64>, Failure> {
-    let value = match request.parameters.get(key) {
-        None => return Ok(None),
-        Some(Parameter::Uint(value)) => Some(*value),
-        Some(Parameter::Int(value)) => u64::try_from(*value).ok(),
-        Some(_) => None,
-    };
-    let message = || format!("the parameter {key:?} must be a whole number, 0 or more");
-    value.map(Some).ok_or_else(|| Failure::new(Reason::Invalid, message()))
-}
-
 fn priority(definition: &ModelDefinition, request: &InferRequest) -> Result<Priority, Failure> {
     // Levels past the last are the last.
     let last = definition.priorities.map_or(u64::MAX, |priorities| priorities.levels);
-    let level = whole(request, "priority")?.unwrap_or(0).min(last);
+    let level = request.priority()?.min(last);
     Ok(Priority(u8::try_from(level).unwrap_or(u8::MAX)))
-}
-
-fn timeout(request: &InferRequest) -> Result<Option<Duration>, Failure> {
-    // As clients use it, 0 is no timeout.
-    let us = whole(request, "timeout")?.filter(|&us| us > 0);
-    Ok(us.map(Duration::from_micros))
 }
