@@ -44,7 +44,7 @@ demo-simulate: build ## Simulate a cluster under four policies and leave a page 
 demo-client: setup-runtime ## Install Triton's client for Python into .tools/demo-client, for demo/identify.py
 	@$(PYTHON) tools/setup/client.py
 
-bench-policies: ## Compare all policies on all scenarios (half an hour on two cores; BENCH=quick for less)
+bench-policies: ## Compare all policies on all scenarios (an hour on two cores; BENCH=quick for less)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
 
 bench-deadlines: ## Measure on a running server which deadlines are met, and how soon it says that one cannot be
