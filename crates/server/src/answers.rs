@@ -52,7 +52,7 @@ impl Service for Core {
 
     fn is_model_ready(&self, model: &str, version: &str) -> Result<bool, Failure> {
         match self.catalogue.find(model, version) {
-            Ok(_) => Ok(self.standing.borrow().devices > 0),
+            Ok(served) => Ok(self.standing.borrow().runnable.contains(&served.instance)),
             Err(failure) if failure.reason == Reason::Unavailable => Ok(false),
             Err(failure) => Err(failure),
         }

@@ -50,6 +50,8 @@ enum Echo {
 pub(crate) struct Standing {
     /// Devices that take batches.
     pub(crate) devices: usize,
+    /// Models that at least one of them can run.
+    pub(crate) runnable: BTreeSet<InstanceId>,
     /// Workers that have loaded what they must.
     pub(crate) workers: usize,
     /// The names of all that are connected.
@@ -265,7 +267,7 @@ impl Control {
         if self.workers.is_empty() && self.later.iter().any(unloads) {
             let loading = |it: &Instance| it.definition.name == model && it.phase == Phase::Loading;
             for id in self.ids(loading) {
-                self.fail(id, UNLOADED);
+                self.fail(id, Failure::new(Reason::Unavailable, UNLOADED));
             }
         }
     }
@@ -359,7 +361,7 @@ impl Control {
         if !instance.profiles.is_empty() {
             self.deploy(id);
         } else if let Some(trouble) = instance.troubles.values().next().cloned() {
-            self.fail(id, &trouble);
+            self.fail(id, Failure::new(Reason::Invalid, trouble));
         }
         // Otherwise there is no worker yet.
     }
@@ -390,23 +392,24 @@ impl Control {
     }
 
     /// Gives up an instance that cannot be loaded, or not any more.
-    fn fail(&mut self, id: InstanceId, trouble: &str) {
+    fn fail(&mut self, id: InstanceId, failure: Failure) {
         let Some(instance) = self.instances.get(&id) else { return };
         if instance.phase == Phase::Leaving {
             return;
         }
         let (model, version) = (instance.definition.name.clone(), instance.version.number);
-        tracing::error!(model, version, "cannot be loaded: {trouble}");
+        tracing::error!(model, version, "cannot be loaded: {failure}");
         let loading = instance.phase == Phase::Loading;
         let served = self.instances.iter().any(|(&other, it)| {
             let same = it.definition.name == model && it.version.number == version;
             other != id && same && it.phase == Phase::Ready
         });
-        self.catalogue.set(&model, version, if served { State::Ready } else { State::Unavailable }, trouble);
+        let state = if served { State::Ready } else { State::Unavailable };
+        self.catalogue.set(&model, version, state, &failure.message);
         self.withdraw(id, State::Unavailable);
         if loading {
             if let Some(instance) = self.instances.get_mut(&id) {
-                instance.failed = Some(trouble.to_owned());
+                instance.failed = Some(failure);
             }
             self.loading_over(&model);
         }
@@ -419,20 +422,17 @@ impl Control {
         if self.instances.values().any(|instance| of_model(instance) && instance.phase == Phase::Loading) {
             return;
         }
-        let failed: Vec<String> = self
+        let failed: Vec<Failure> = self
             .instances
             .values_mut()
             .filter(|instance| of_model(instance))
             .filter_map(|i| i.failed.take())
             .collect();
         self.replace_older(model, failed.is_empty());
-        let result = match failed.first() {
-            None => Ok(()),
-            Some(trouble) => {
-                Err(Failure::new(Reason::Invalid, format!("failed to load {model:?}: {trouble}")))
-            }
+        let named = |failure: Failure| {
+            Err(Failure::new(failure.reason, format!("failed to load {model:?}: {}", failure.message)))
         };
-        self.done(model, result);
+        self.done(model, failed.into_iter().next().map_or(Ok(()), named));
     }
 
     /// Withdraws what newer instances stand in for, and the versions that a complete load did not find any more.

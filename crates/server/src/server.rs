@@ -96,7 +96,14 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     let (notices, heard) = mpsc::unbounded_channel();
     let token = if settings.worker_token.is_empty() { secret()? } else { settings.worker_token.clone() };
     let workers_at = workers.local_addr()?;
-    Hub::new(&token, runtime.clone(), switchboard, notices).listen(workers)?;
+    Hub::new(
+        &token,
+        Duration::from_secs_f64(settings.worker_timeout_s),
+        runtime.clone(),
+        switchboard,
+        notices,
+    )
+    .listen(workers)?;
 
     let threads = threads(&settings);
     let catalogue = Arc::new(Catalogue::default());

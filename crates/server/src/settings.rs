@@ -186,7 +186,9 @@ settings! {
     response_reserve_us / "DOWNBEAT_RESPONSE_RESERVE_US" (value_name = "US"): u64 = 1000;
     /// What passes between sending a batch and its start on the device, in microseconds
     control_delay_us / "DOWNBEAT_CONTROL_DELAY_US" (value_name = "US"): u64 = 200;
-    /// A device that is busy with one batch for so long is taken for dead, in seconds
+    /// A worker from which nothing is heard for so long is taken for dead, in seconds; workers say ten times a second that they are there
+    worker_timeout_s / "DOWNBEAT_WORKER_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 2.0;
+    /// A device whose batch is so much later than it should be is taken for dead, in seconds
     device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 10.0;
     /// CSV files of latency profiles, as `downbeat profile` writes them. May be repeated
     profile / "DOWNBEAT_PROFILE" (value_name = "CSV", value_delimiter = ','): Vec<PathBuf> = Vec::new();
@@ -240,6 +242,7 @@ impl Settings {
         };
         positive("default_slo_ms", self.default_slo_ms, 1e9)?;
         positive("device_timeout_s", self.device_timeout_s, 1e7)?;
+        positive("worker_timeout_s", self.worker_timeout_s, 1e7)?;
         for (key, value) in [("drain_s", self.drain_s), ("max_wait_ms", self.max_wait_ms)] {
             if !(0.0..=1e9).contains(&value) {
                 let problem = "it must be a number, 0 or more, and of a sensible size";

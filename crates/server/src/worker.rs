@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 
 use crate::device::{DeviceKind, DeviceSpec};
-use crate::link::message::{self, FromServer, FromWorker, Hello, ToServer, ToWorker, VERSION};
+use crate::link::message::{self, Alive, FromServer, FromWorker, Hello, ToServer, ToWorker, VERSION};
 use crate::link::{Frame, LinkError, notice_death, read, tensors, write};
 use device::{DeviceThread, Task};
 use engines::Engines;
@@ -105,6 +105,7 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
         .map(|index| DeviceThread::start(index, line.clone()))
         .collect::<io::Result<_>>()
         .map_err(failed)?;
+    keep_saying_alive(line.clone()).map_err(failed)?;
     let orders = Loader::start(engines, devices.clone(), line, settings.is_child).map_err(failed)?;
     loop {
         let Frame { message, payload } = read::<ToWorker>(&mut from, PAYLOAD_MAX).map_err(lost)?;
@@ -126,6 +127,20 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
             Some(FromServer::Welcome(_)) | None => {}
         }
     }
+}
+
+/// How often a worker says that it is there: several times within the shortest silence that a server may be set to.
+const ALIVE_EVERY: Duration = Duration::from_millis(100);
+
+/// Says so until the connection ends. From a thread of its own, since all others may be busy for long; a process that
+/// hangs as a whole falls silent, and a thread that hangs is noticed by what it leaves undone.
+fn keep_saying_alive(line: Line) -> io::Result<()> {
+    let say = move || {
+        while line.say_with(FromWorker::Alive(Alive {}), std::iter::empty()).is_ok() {
+            thread::sleep(ALIVE_EVERY);
+        }
+    };
+    thread::Builder::new().name("alive".to_owned()).spawn(say).map(drop)
 }
 
 /// Works for a server, and looks for it again whenever the connection is lost. Ends when there is no point in trying.
@@ -186,13 +201,17 @@ impl Line {
         Line { to: Arc::new(Mutex::new(BufWriter::with_capacity(64 << 10, stream))) }
     }
 
+    /// A broken connection is noticed by the thread that listens.
     fn say(&self, body: FromWorker) {
-        self.say_with(body, std::iter::empty());
+        let _ = self.say_with(body, std::iter::empty());
     }
 
-    fn say_with<'a>(&self, body: FromWorker, payload: impl Iterator<Item = &'a [u8]> + Clone) {
+    fn say_with<'a>(
+        &self,
+        body: FromWorker,
+        payload: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> io::Result<()> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // A broken connection is noticed by the thread that listens.
-        let _ = write(&mut *to, &ToServer { body: Some(body) }, payload);
+        write(&mut *to, &ToServer { body: Some(body) }, payload)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use downbeat_oip::Failure;
 use downbeat_profile::{DeviceClass, LatencyProfile, Span};
 use downbeat_repository::{ModelDefinition, Version};
 use downbeat_sched::{ClassId, Priority};
@@ -39,7 +40,7 @@ pub(super) struct Instance {
     /// Workers that find out how long it takes on their class.
     pub(super) measuring: BTreeMap<ClassId, WorkerId>,
     /// Why it could not be loaded, until that is reported.
-    pub(super) failed: Option<String>,
+    pub(super) failed: Option<Failure>,
     /// Workers that ended while they loaded or measured it.
     pub(super) deaths: u32,
 }

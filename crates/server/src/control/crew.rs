@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use downbeat_oip::{Failure, Reason};
 use downbeat_sched::ClassId;
 
-use super::cast::{self, Phase, Staff};
+use super::cast::{self, Instance, Phase, Staff};
 use super::{Control, InstanceId};
 use crate::clock::span;
 use crate::dispatch::Command;
@@ -84,7 +85,7 @@ impl Control {
         instance.deaths += 1;
         if instance.deaths >= DEATHS_MAX && instance.phase == Phase::Loading {
             let trouble = format!("{DEATHS_MAX} workers ended while they loaded or measured it");
-            self.fail(id, &trouble);
+            self.fail(id, Failure::new(Reason::Invalid, trouble));
         }
     }
 
@@ -99,7 +100,9 @@ impl Control {
                 instance.troubles.insert(staff.class, trouble);
             }
             // A worker that has come back finds the model broken. Without it, it can serve the others.
-            Err(trouble) if instance.loaded.is_empty() => self.fail(id, &trouble),
+            Err(trouble) if instance.loaded.is_empty() => {
+                self.fail(id, Failure::new(Reason::Invalid, trouble))
+            }
             Err(trouble)
                 if instance.phase == Phase::Ready && instance.profiles.contains_key(&staff.class) =>
             {
@@ -143,7 +146,12 @@ impl Control {
         }
         let joined = || self.workers.values().filter(|staff| staff.joined);
         let (workers, devices) = (joined().count(), joined().map(|staff| staff.worker.devices.len()).sum());
-        self.standing.send_modify(|standing| (standing.workers, standing.devices) = (workers, devices));
+        // The classes of all that have joined, as they are now.
+        let runs = |instance: &Instance| instance.profiles.keys().any(|class| served.contains(class));
+        let runnable = self.ids(runs).into_iter().collect();
+        self.standing.send_modify(|standing| {
+            (standing.workers, standing.devices, standing.runnable) = (workers, devices, runnable);
+        });
     }
 
     pub(super) fn tick(&mut self, passed: Duration) {
@@ -152,8 +160,8 @@ impl Control {
                 staff.meters.iter().for_each(|meter| meter.present(span(passed)));
             }
             let limit = self.settings.device_timeout;
-            if staff.worker.oldest_batch().is_some_and(|age| age > limit) {
-                tracing::error!(worker = %staff.worker.name, "a batch has run for more than {limit:?}: the worker is given up");
+            if staff.worker.behind() > limit {
+                tracing::error!(worker = %staff.worker.name, "a batch is late by more than {limit:?}: the worker is given up");
                 staff.worker.cut();
             }
         }

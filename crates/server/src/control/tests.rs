@@ -33,6 +33,11 @@ struct Stage {
 impl Stage {
     /// With these models in its repository.
     fn with(models: &[&str]) -> Stage {
+        Stage::with_silence(models, HANG)
+    }
+
+    /// With these models, and workers that may be silent for so long.
+    fn with_silence(models: &[&str], silence_max: Duration) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         for model in models {
             fs::create_dir_all(folder.path().join(model).join("1")).unwrap();
@@ -49,7 +54,8 @@ impl Stage {
         let (notices, heard) = mpsc::unbounded_channel();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let workers_at = listener.local_addr().unwrap();
-        Hub::new(puppet::TOKEN, runtime.clone(), switchboard, notices).listen(listener).unwrap();
+        let hub = Hub::new(puppet::TOKEN, silence_max, runtime.clone(), switchboard, notices);
+        hub.listen(listener).unwrap();
         let (orders, ordered) = mpsc::channel(64);
         let repository = Arc::new(Repository::open(folder.path()).unwrap());
         let catalogue = Arc::new(Catalogue::default());
@@ -283,4 +289,38 @@ async fn only_the_servers_own_workers_can_tell_it_not_to_start() {
     Puppet::refused(stage.workers_at, child).await;
     let mut standing = stage.core.standing.clone();
     soon(standing.wait_for(|standing| standing.trouble.as_deref() == Some("no library"))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_falls_silent_is_given_up_and_another_runs_what_it_had() {
+    let stage = Stage::with_silence(&["m"], Duration::from_millis(300));
+    let mut hangs = stage.connect().await;
+    let alive = hangs.keep_alive();
+    hangs.serve(&stage, &["m"]).await;
+    let answer = stage.infer("m");
+    hangs.batch().await;
+    alive.abort();
+    stage.await_devices(0).await;
+    let mut other = stage.connect().await;
+    let _alive = other.keep_alive();
+    let order = other.load_order().await;
+    other.has_loaded(order.instance);
+    other.run().await;
+    ended(answer).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_ready_only_while_a_device_is_there_that_can_run_it() {
+    let stage = Stage::with(&["m"]);
+    let mut first = stage.connect().await;
+    first.serve(&stage, &["m"]).await;
+    assert!(stage.core.is_model_ready("m", "").unwrap());
+    let mut other = Puppet::of_class(stage.workers_at, "other").await;
+    let order = other.load_order().await;
+    other.cannot_load(order.instance, "it does not fit");
+    stage.await_devices(2).await;
+    drop(first);
+    stage.await_devices(1).await;
+    assert!(stage.core.is_ready());
+    assert!(!stage.core.is_model_ready("m", "").unwrap());
 }

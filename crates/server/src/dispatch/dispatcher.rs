@@ -347,7 +347,7 @@ impl<O: Outbox> Dispatcher<O> {
         self.scheduler.handle(now, event, &mut actions);
         for action in actions.list() {
             match action {
-                Action::Start(start) => self.start(start, actions.requests(start)),
+                Action::Start(start) => self.start(now, start, actions.requests(start)),
                 Action::Answer { request, outcome } => self.refuse(now, *request, *outcome),
                 Action::ArmTimer { at } => self.timer_at = *at,
             }
@@ -356,7 +356,7 @@ impl<O: Outbox> Dispatcher<O> {
         self.actions = actions;
     }
 
-    fn start(&mut self, start: &Start, ids: &[RequestId]) {
+    fn start(&mut self, now: Time, start: &Start, ids: &[RequestId]) {
         let Some(stream) = self.streams.get(start.model.0 as usize).and_then(Option::as_ref) else { return };
         let instance = stream.instance;
         let mut requests = Vec::with_capacity(ids.len());
@@ -381,7 +381,9 @@ impl<O: Outbox> Dispatcher<O> {
                 finish_at: start.finish_at,
             });
         }
-        self.outbox.send(start.gpu, Batch { id: start.batch, instance, rows: start.rows, requests });
+        let expected = start.finish_at.since(now);
+        self.outbox
+            .send(start.gpu, Batch { id: start.batch, instance, rows: start.rows, expected, requests });
     }
 
     fn refuse(&mut self, now: Time, id: RequestId, outcome: Outcome) {

@@ -43,6 +43,8 @@ pub(crate) struct Batch {
     pub(crate) id: BatchId,
     pub(crate) instance: InstanceId,
     pub(crate) rows: u32,
+    /// How long it should take from now, with what the device does before.
+    pub(crate) expected: Span,
     /// Rows and inputs of each request.
     pub(crate) requests: Vec<(u32, Arc<[Tensor]>)>,
 }

@@ -51,13 +51,14 @@ pub(crate) enum Outgoing {
     Piece { of: Fetch, data: Bytes },
 }
 
-/// The batches that a worker was sent and has not finished: the rows of each request, and since when.
+/// The batches that a worker was sent and has not finished: the rows of each request, and when it should be done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnderWay {
     batches: Arc<Mutex<Batches>>,
 }
 
-type Batches = HashMap<u64, (Vec<u32>, Instant)>;
+/// No time where it lies past all clocks.
+type Batches = HashMap<u64, (Vec<u32>, Option<Instant>)>;
 
 impl UnderWay {
     fn lock(&self) -> MutexGuard<'_, Batches> {
@@ -66,15 +67,17 @@ impl UnderWay {
 
     fn add(&self, batch: &Batch) {
         let rows = batch.requests.iter().map(|(rows, _)| *rows).collect();
-        self.lock().insert(batch.id.0, (rows, Instant::now()));
+        let expected = Duration::from_nanos(batch.expected.as_nanos());
+        let due = Instant::now().checked_add(expected);
+        self.lock().insert(batch.id.0, (rows, due));
     }
 
     pub(super) fn take(&self, batch: u64) -> Option<Vec<u32>> {
         self.lock().remove(&batch).map(|(rows, _)| rows)
     }
 
-    fn oldest(&self) -> Option<Instant> {
-        self.lock().values().map(|(_, since)| *since).min()
+    fn first_due(&self) -> Option<Instant> {
+        self.lock().values().filter_map(|(_, due)| *due).min()
     }
 }
 
@@ -116,9 +119,9 @@ impl Worker {
         let _ = self.outgoing.send(Outgoing::Message(message));
     }
 
-    /// How long the oldest batch has been under way.
-    pub(crate) fn oldest_batch(&self) -> Option<Duration> {
-        self.under_way.oldest().map(|since| since.elapsed())
+    /// How late the latest of its batches is by now.
+    pub(crate) fn behind(&self) -> Duration {
+        self.under_way.first_due().map_or(Duration::ZERO, |due| due.elapsed())
     }
 
     /// Cuts the connection; the reader reports the worker as gone.

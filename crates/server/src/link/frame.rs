@@ -1,6 +1,7 @@
 //! Frames: a header that is a message, and a payload that is not.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use prost::Message;
@@ -13,6 +14,8 @@ const HEADER_MAX: u32 = 16 << 20;
 pub(crate) enum LinkError {
     #[error("the connection was closed")]
     Closed,
+    #[error("nothing was heard for {0:?}")]
+    Silent(Duration),
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("a message that is not understood: {0}")]

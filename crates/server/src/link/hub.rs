@@ -1,13 +1,13 @@
 //! Where workers connect.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use downbeat_profile::{DeviceClass, Span};
@@ -21,8 +21,9 @@ use super::{
 };
 use crate::dispatch::{Command, InstanceId, Runtime};
 
-/// How long a worker may take to say who it is.
+/// How long a worker may take to say who it is, and how many may be at it: whoever they are, they have shown no token.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
+const GREETING_MAX: usize = 64;
 
 /// The longest payload taken from a worker.
 const PAYLOAD_MAX: u64 = 4 << 30;
@@ -52,28 +53,56 @@ pub(crate) struct Hub {
     runtime: Runtime,
     switchboard: Switchboard,
     notices: mpsc::UnboundedSender<Notice>,
+    /// A worker that says nothing for so long is gone.
+    silence_max: Duration,
     next_worker: Arc<AtomicU32>,
+    /// Held by every connection that has not said who it is.
+    greeting: Arc<()>,
 }
 
 impl Hub {
     pub(crate) fn new(
         token: &str,
+        silence_max: Duration,
         runtime: Runtime,
         switchboard: Switchboard,
         notices: mpsc::UnboundedSender<Notice>,
     ) -> Hub {
-        Hub { token: token.into(), runtime, switchboard, notices, next_worker: Arc::default() }
+        Hub {
+            token: token.into(),
+            runtime,
+            switchboard,
+            notices,
+            silence_max,
+            next_worker: Arc::default(),
+            greeting: Arc::default(),
+        }
     }
 
     /// Takes in workers from now on.
     pub(crate) fn listen(&self, listener: TcpListener) -> io::Result<()> {
         let hub = self.clone();
         let accept = move || {
-            for stream in listener.incoming().flatten() {
-                let hub = hub.clone();
-                let spawned =
-                    thread::Builder::new().name("link".to_owned()).spawn(move || hub.attend(stream));
-                if let Err(error) = spawned {
+            for accepted in listener.incoming() {
+                let stream = match accepted {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        tracing::warn!(%error, "a worker's connection could not be accepted");
+                        // Out of file descriptors, most likely: trying again at once would only burn a core.
+                        thread::sleep(Duration::from_millis(10));
+                        continue;
+                    }
+                };
+                let (hub, greeting) = (hub.clone(), Arc::clone(&hub.greeting));
+                // Two are the hub's own and this one.
+                if Arc::strong_count(&greeting) > GREETING_MAX + 1 {
+                    tracing::warn!(
+                        "a worker was turned away: too many have connected and not said who they are"
+                    );
+                    continue;
+                }
+                let attend = move || hub.attend(stream, greeting);
+                if let Err(error) = thread::Builder::new().name("link".to_owned()).spawn(attend) {
                     tracing::warn!(%error, "a worker was turned away: no thread for it");
                 }
             }
@@ -82,9 +111,11 @@ impl Hub {
     }
 
     /// Stays with a worker until it is gone.
-    fn attend(&self, stream: TcpStream) {
+    fn attend(&self, stream: TcpStream, greeting: Arc<()>) {
         let peer = stream.peer_addr().map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
-        let worker = match self.welcome(stream) {
+        let welcome = self.welcome(stream);
+        drop(greeting);
+        let worker = match welcome {
             Ok(Some(worker)) => worker,
             Ok(None) => return,
             Err(error) => {
@@ -109,10 +140,10 @@ impl Hub {
     fn welcome(&self, stream: TcpStream) -> Result<Option<Worker>, LinkError> {
         stream.set_nodelay(true)?;
         super::notice_death(&stream)?;
-        stream.set_read_timeout(Some(HELLO_WITHIN))?;
         let stream = Arc::new(stream);
-        let Frame { message: ToServer { body }, .. } = read(&mut &*stream, 0)?;
-        stream.set_read_timeout(None)?;
+        let mut greeting = Within { stream: &stream, until: Instant::now() + HELLO_WITHIN };
+        let Frame { message: ToServer { body }, .. } = read(&mut greeting, 0)?;
+        stream.set_read_timeout(Some(self.silence_max))?;
         let answer = |refusal: &str| {
             let welcome = FromServer::Welcome(Welcome { refusal: refusal.to_owned() });
             write(&mut &*stream, &super::message::ToWorker { body: Some(welcome) }, std::iter::empty())
@@ -179,6 +210,9 @@ impl Hub {
         loop {
             match read::<ToServer>(&mut from, PAYLOAD_MAX) {
                 Ok(Frame { message, payload }) => self.heard(worker, message.body, payload),
+                Err(LinkError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return LinkError::Silent(self.silence_max);
+                }
                 Err(error) => return error,
             }
         }
@@ -206,7 +240,7 @@ impl Hub {
                 // A connection that has just broken.
                 let _ = worker.outgoing.send(Outgoing::Piece { of: fetch, data });
             }
-            Some(FromWorker::Hello(_)) | None => {}
+            Some(FromWorker::Hello(_) | FromWorker::Alive(_)) | None => {}
         }
     }
 
@@ -231,6 +265,24 @@ impl Hub {
     fn notify(&self, notice: Notice) {
         // The server is about to end.
         let _ = self.notices.send(notice);
+    }
+}
+
+/// Reads from a stream until a certain time, however many reads that takes.
+struct Within<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Within<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let mut stream = self.stream;
+        stream.read(into)
     }
 }
 

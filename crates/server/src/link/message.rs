@@ -1,12 +1,12 @@
 //! What the server and its workers say to each other.
 
 /// Raised with every change that an older peer would misread.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// From a worker to the server.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ToServer {
-    #[prost(oneof = "FromWorker", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "FromWorker", tags = "1, 2, 3, 4, 5, 6")]
     pub(crate) body: Option<FromWorker>,
 }
 
@@ -22,6 +22,9 @@ pub(crate) enum FromWorker {
     Measured(Measured),
     #[prost(message, tag = "5")]
     Fetch(Fetch),
+    /// Nothing else to say, but still there.
+    #[prost(message, tag = "6")]
+    Alive(Alive),
 }
 
 /// From the server to a worker.
@@ -211,6 +214,10 @@ pub(crate) struct Point {
     #[prost(double, tag = "2")]
     pub(crate) latency_ms: f64,
 }
+
+/// Said every so often, whatever else a worker is busy with.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(crate) struct Alive {}
 
 /// Send a part of a file of a model that was to be loaded.
 #[derive(Clone, Copy, PartialEq, prost::Message)]

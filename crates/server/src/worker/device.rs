@@ -93,7 +93,9 @@ impl DeviceThread {
             busy_ns,
             trouble,
         };
-        self.line.say_with(FromWorker::Finished(finished), outputs.iter().map(|output| output.data.as_ref()));
+        let payload = outputs.iter().map(|output| output.data.as_ref());
+        // A broken connection is noticed by the thread that listens.
+        let _ = self.line.say_with(FromWorker::Finished(finished), payload);
     }
 
     /// Measures a model, and runs batches of other models in between: the device may be the only one that they have.

@@ -1,11 +1,12 @@
 //! A worker that does what a test says.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 use super::{HANG, Stage, ended};
 use crate::link::message::{
-    Device, Finished, FromServer, FromWorker, Hello, Load, Loaded, Measured, Part, Point, ToServer, ToWorker,
-    VERSION,
+    Alive, Device, Finished, FromServer, FromWorker, Hello, Load, Loaded, Measured, Part, Point, Run,
+    ToServer, ToWorker, VERSION,
 };
 use crate::link::{read, write};
 
@@ -25,6 +26,12 @@ impl Puppet {
     /// Says something for which it is not taken in.
     pub(super) async fn refused(address: SocketAddr, change: impl FnOnce(&mut Hello)) {
         Puppet::greet(address, change, |said| assert_ne!(said, "")).await;
+    }
+
+    /// Connects with a device of another class than all others have.
+    pub(super) async fn of_class(address: SocketAddr, class: &str) -> Puppet {
+        let change = |hello: &mut Hello| class.clone_into(&mut hello.devices[0].class);
+        Puppet::greet(address, change, |said| assert_eq!(said, "")).await
     }
 
     async fn greet(address: SocketAddr, change: impl FnOnce(&mut Hello), check: impl FnOnce(&str)) -> Puppet {
@@ -48,9 +55,23 @@ impl Puppet {
         puppet
     }
 
+    /// Says ten times a second that it is there, until told otherwise.
+    pub(super) fn keep_alive(&self) -> tokio::task::JoinHandle<()> {
+        let puppet = Puppet { stream: self.stream.try_clone().unwrap() };
+        tokio::spawn(async move {
+            loop {
+                puppet.say(FromWorker::Alive(Alive {}));
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        })
+    }
+
     fn say(&self, body: FromWorker) {
         let payload: &[&[u8]] = if matches!(body, FromWorker::Finished(_)) { &[&[9]] } else { &[] };
-        write(&mut &self.stream, &ToServer { body: Some(body) }, payload.iter().copied()).unwrap();
+        // In one piece: two tasks may have something to say.
+        let mut frame = Vec::new();
+        write(&mut frame, &ToServer { body: Some(body) }, payload.iter().copied()).unwrap();
+        (&self.stream).write_all(&frame).unwrap();
     }
 
     /// What the server says next.
@@ -91,15 +112,20 @@ impl Puppet {
         self.say(FromWorker::Measured(Measured { instance, points, trouble: String::new() }));
     }
 
-    /// Is sent a batch of one request, and runs it.
-    pub(super) async fn run(&mut self) {
-        let run = loop {
+    /// Is sent a batch.
+    pub(super) async fn batch(&mut self) -> Run {
+        loop {
             match self.next().await {
-                FromServer::Run(run) => break run,
+                FromServer::Run(run) => return run,
                 FromServer::Unload(_) => {}
                 other => panic!("not a batch: {other:?}"),
             }
-        };
+        }
+    }
+
+    /// Is sent a batch of one request, and runs it.
+    pub(super) async fn run(&mut self) {
+        let run = self.batch().await;
         let output = Part { name: "y".to_owned(), datatype: "UINT8".to_owned(), shape: vec![1, 1], bytes: 1 };
         let finished =
             Finished { batch: run.batch, outputs: vec![output], busy_ns: 1_000_000, ..Finished::default() };
