@@ -57,6 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(folder) = folder {
         anyhow::bail!("cannot write {}: there is no folder {}", output.display(), folder.display());
     }
+    if arguments.device.count > 1 {
+        output::warn("one device is measured: the others of its class are taken to be like it");
+    }
     let profiler = Profiler::start(
         &arguments.model_repository,
         &arguments.device,

@@ -4,7 +4,6 @@
 //! events and its actions into deeds. Like the scheduler it is told what time it is, so that tests run it in virtual
 //! time; [`Runtime`] gives it a thread and a clock.
 
-mod admission;
 mod correction;
 mod device;
 mod dispatcher;
@@ -12,7 +11,6 @@ mod instance;
 mod job;
 mod runtime;
 
-pub(crate) use admission::{Admission, Permit};
 pub(crate) use dispatcher::{Command, Dispatcher, Outbox};
 pub(crate) use instance::{InstanceId, InstanceSpec};
 pub(crate) use job::{Batch, Completed, Job, Outputs};

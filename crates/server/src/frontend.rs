@@ -7,6 +7,7 @@ mod connections;
 mod grpc;
 mod http;
 mod identity;
+mod incoming;
 mod offload;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 #![allow(clippy::disallowed_types, reason = "this is where real time begins")]
 #![allow(clippy::disallowed_methods, reason = "this is where real time begins")]
 
+mod admission;
 mod answers;
 mod catalogue;
 mod clock;
@@ -30,4 +31,5 @@ pub mod settings;
 mod supervisor;
 pub mod worker;
 
+pub use admission::Admission;
 pub use device::{DeviceKind, DeviceSpec, DeviceSpecError};

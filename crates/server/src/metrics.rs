@@ -4,6 +4,7 @@ mod device;
 mod endpoint;
 mod model;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use downbeat_oip::Reason;
@@ -56,6 +57,8 @@ struct DeviceFamilies {
     up: IntGaugeVec,
     busy: CounterVec,
     present: CounterVec,
+    /// The rank under which each device was last counted, by name and class.
+    ranks: Mutex<BTreeMap<[String; 2], String>>,
 }
 
 const MODEL: [&str; 2] = ["model", "version"];
@@ -168,6 +171,7 @@ impl Metrics {
                     &device_labels,
                 )?,
             )?,
+            ranks: Mutex::default(),
         };
         let lag = HistogramOpts::new(
             "downbeat_scheduling_lag_seconds",

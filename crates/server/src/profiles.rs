@@ -56,7 +56,7 @@ impl ProfileStore {
     fn cached(&self, key: &ProfileKey<'_>) -> Option<PathBuf> {
         let metadata = fs::metadata(key.file?).ok()?;
         let modified = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis();
-        let class = key.class.as_str().replace('/', "_");
+        let class = key.class.as_str().replace('/', "%2F");
         let (model, variant) = (key.model, key.variant);
         let name = format!("{model}-{class}-{variant}-b{}-{}-{modified}.csv", key.max_batch, metadata.len());
         Some(self.cache.as_ref()?.join(name))

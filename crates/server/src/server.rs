@@ -12,11 +12,12 @@ use downbeat_repository::{ModelError, Repository};
 use downbeat_sched::Delays;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::admission::Admission;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::control::{Control, ControlSettings, Order, Standing};
 use crate::device::{DeviceKind, DeviceSpec};
-use crate::dispatch::{Admission, Dispatcher, Runtime};
+use crate::dispatch::{Dispatcher, Runtime};
 use crate::frontend;
 use crate::link::{Hub, Switchboard};
 use crate::metrics::{Metrics, serve_metrics};
@@ -202,11 +203,13 @@ fn start_frontends(
     let http_settings = frontend::HttpSettings {
         body_bytes_max: message_max,
         connections_max: settings.connections_max,
+        admission: core.admission.clone(),
         ..frontend::HttpSettings::default()
     };
     let grpc_settings = frontend::GrpcSettings {
         message_bytes_max: message_max,
         connections_max: settings.connections_max,
+        admission: core.admission.clone(),
         ..frontend::GrpcSettings::default()
     };
     let http = frontend::serve_http(listener(http)?, Arc::clone(core), http_settings, until_stopped());

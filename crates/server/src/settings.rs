@@ -174,7 +174,7 @@ settings! {
     max_wait_ms / "DOWNBEAT_MAX_WAIT_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
     /// Requests that may wait for one model at once; one more is answered 429 / RESOURCE_EXHAUSTED
     queue_limit / "DOWNBEAT_QUEUE_LIMIT" (value_name = "N"): usize = 8192;
-    /// Tensors that the server holds at once, in MiB; more is answered 429 / RESOURCE_EXHAUSTED
+    /// Requests that the server holds at once, with what is still coming in, in MiB; more is answered 429 / RESOURCE_EXHAUSTED
     pending_max_mib / "DOWNBEAT_PENDING_MAX_MIB" (value_name = "MIB"): u64 = 1024;
     /// The largest request, in MiB; a larger one is answered 413 / RESOURCE_EXHAUSTED
     message_max_mib / "DOWNBEAT_MESSAGE_MAX_MIB" (value_name = "MIB"): u64 = 64;

@@ -32,3 +32,12 @@ fn a_batch_never_takes_less_than_its_profile_says() {
         assert!(clock.now() >= Span::from_millis(2 + u64::from(rows)), "{rows}");
     }
 }
+
+#[test]
+fn an_output_that_no_memory_holds_is_refused_and_not_made() {
+    let profile = LatencyProfile::linear(0.001, 0.001, 8).unwrap();
+    for shape in [&[-1, 1 << 40][..], &[i64::MAX, i64::MAX, 8]] {
+        let mut model = EmulatedModel::new(profile.clone(), vec![output(DataType::Fp32, shape)]);
+        assert!(model.run(&[], 1).unwrap_err().to_string().contains("1 GiB"));
+    }
+}

@@ -79,6 +79,10 @@ pub fn decode(
     let text = std::str::from_utf8(&body[..header_length]).map_err(|error| {
         invalid(format!("the request's JSON is not UTF-8 from byte {}", error.valid_up_to()))
     })?;
+    // The library would also take an array of what an object holds.
+    if text.trim_start().starts_with('[') {
+        return Err(invalid("the request is an array; it must be a JSON object with \"inputs\"".to_owned()));
+    }
     let json: JsonRequest<'_> = serde_json::from_str(text).map_err(|error| explain(text, &error))?;
 
     let mut binary = body.slice(header_length..);

@@ -101,7 +101,7 @@ impl Control {
             }
             // A worker that has come back finds the model broken. Without it, it can serve the others.
             Err(trouble) if instance.loaded.is_empty() => {
-                self.fail(id, Failure::new(Reason::Invalid, trouble))
+                self.fail(id, Failure::new(Reason::Invalid, trouble));
             }
             Err(trouble)
                 if instance.phase == Phase::Ready && instance.profiles.contains_key(&staff.class) =>

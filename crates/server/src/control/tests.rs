@@ -12,8 +12,9 @@ use downbeat_sched::Delays;
 use tempfile::TempDir;
 
 use super::*;
+use crate::admission::Admission;
 use crate::clock::Clock;
-use crate::dispatch::{Admission, Dispatcher};
+use crate::dispatch::Dispatcher;
 use crate::link::message::FromServer;
 use crate::link::{Hub, Switchboard};
 use crate::server::Core;

@@ -7,7 +7,8 @@ use downbeat_profile::Span;
 use downbeat_sched::{BatchId, Priority, RequestId, Time};
 use tokio::sync::oneshot;
 
-use super::{InstanceId, Permit};
+use super::InstanceId;
+use crate::admission::Permit;
 
 /// A request: its tensors, when it is due, and who waits for it.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
 use super::connections::Connections;
+use crate::admission::Admission;
 use crate::service::Service;
 
 /// The limits of the gRPC frontend.
@@ -34,6 +35,8 @@ pub struct GrpcSettings {
     pub idle_timeout: Duration,
     /// How many connections there may be at once.
     pub connections_max: usize,
+    /// How much may be on its way in.
+    pub admission: Admission,
 }
 
 impl Default for GrpcSettings {
@@ -43,6 +46,7 @@ impl Default for GrpcSettings {
             message_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             connections_max: 4096,
+            admission: Admission::new(u64::MAX),
         }
     }
 }
@@ -68,14 +72,16 @@ fn router<S: Service>(service: Arc<S>, settings: &GrpcSettings) -> Router {
         .send_compressed(CompressionEncoding::Deflate)
         .max_decoding_message_size(settings.message_bytes_max);
     let health = HealthServer::new(health::ServerHealth::new(Arc::clone(&service)));
-    let limits = Arc::new(limits::Limits { service, message_bytes_max: settings.message_bytes_max });
+    let (message_bytes_max, admission) = (settings.message_bytes_max, settings.admission.clone());
+    let limits = Arc::new(limits::Limits { service, message_bytes_max, admission });
     Routes::new(inference)
         .add_service(health)
         .into_axum_router()
         .fallback(|| async {
             Status::unimplemented("the server has no such method").into_http::<axum::body::Body>()
         })
-        .layer(from_fn_with_state(limits, limits::explain_too_big))
+        .layer(from_fn_with_state(Arc::clone(&limits), limits::explain_too_big))
+        .layer(from_fn_with_state(limits, limits::count))
         .layer(from_fn_with_state(settings.message_timeout, patience::limit))
         .layer(from_fn(limits::answer_in_kind))
 }

@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 
 use super::connections::Connections;
 use super::identity;
+use crate::admission::Admission;
 use crate::service::Service;
 
 /// The limits of the REST frontend.
@@ -35,6 +36,8 @@ pub struct HttpSettings {
     pub idle_timeout: Duration,
     /// How many connections there may be at once.
     pub connections_max: usize,
+    /// How much may be on its way in.
+    pub admission: Admission,
 }
 
 impl Default for HttpSettings {
@@ -44,6 +47,7 @@ impl Default for HttpSettings {
             body_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             connections_max: 4096,
+            admission: Admission::new(u64::MAX),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is counted of one device.
 
+use std::sync::PoisonError;
+
 use downbeat_profile::{DeviceClass, Span};
 use prometheus::core::GenericGauge;
 use prometheus::{Counter, core::AtomicI64};
@@ -14,9 +16,26 @@ pub(crate) struct DeviceMeter {
     present: Counter,
 }
 
+impl DeviceFamilies {
+    /// A device that comes back may do so under another rank. What was counted under the old one would stay there for
+    /// ever, as a device that is down.
+    fn forget_other_ranks(&self, name: &str, class: &DeviceClass, rank: &str) {
+        let mut ranks = self.ranks.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = [name.to_owned(), class.to_string()];
+        if let Some(old) = ranks.insert(device, rank.to_owned()).filter(|old| old != rank) {
+            let labels = [name, class.as_str(), &old];
+            // They were made together; none is missing.
+            let _ = self.up.remove_label_values(&labels);
+            let _ = self.busy.remove_label_values(&labels);
+            let _ = self.present.remove_label_values(&labels);
+        }
+    }
+}
+
 impl DeviceMeter {
     pub(super) fn new(families: &DeviceFamilies, name: &str, class: &DeviceClass, rank: u32) -> DeviceMeter {
         let rank = rank.to_string();
+        families.forget_other_ranks(name, class, &rank);
         let labels = [name, class.as_str(), rank.as_str()];
         DeviceMeter {
             up: families.up.with_label_values(&labels),
@@ -37,3 +56,6 @@ impl DeviceMeter {
         self.up.set(up.into());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ use tokio::sync::oneshot::Receiver;
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;
+use crate::admission::Admission;
 use crate::answers::due;
-use crate::dispatch::Admission;
 use crate::metrics::Metrics;
 
 const CLASS: ClassId = ClassId(0);

@@ -10,6 +10,8 @@ use downbeat_oip::{Failure, Reason};
 use tonic::{Code, Status};
 
 use super::status::status;
+use crate::admission::Admission;
+use crate::frontend::incoming::Counted;
 use crate::service::Service;
 
 /// Answers compressed only who sends compressed. All gRPC libraries *accept* compression, asked or not; taking them at
@@ -23,10 +25,25 @@ pub(super) async fn answer_in_kind(mut request: Request, next: Next) -> Response
     next.run(request).await
 }
 
-/// What [`explain_too_big`] needs.
+/// Counts what comes in.
+pub(super) async fn count<S: Service>(
+    State(limits): State<Arc<Limits<S>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let service = Arc::clone(&limits.service);
+    let refuse = move |failure: Failure| {
+        service.rejected("", failure.reason);
+        status(failure).into()
+    };
+    next.run(request.map(|body| Counted::messages(body, &limits.admission, refuse))).await
+}
+
+/// What comes in, and how much of it.
 pub(super) struct Limits<S> {
     pub(super) service: Arc<S>,
     pub(super) message_bytes_max: usize,
+    pub(super) admission: Admission,
 }
 
 /// The library refuses a message that is too long as out of range, and one that is too long when unpacked as exhausting.

@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use super::HttpSettings;
+use crate::frontend::incoming::Counted;
 use crate::frontend::offload::offload;
 
 /// How much of a refused body is still read, and for how long. Many clients look for an answer only after they have
@@ -29,6 +30,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &HttpSetting
         linger(body);
         return Err(too_big(limit));
     }
+    let body = Counted::whole(body, &settings.admission);
     let packed = match timeout(settings.body_timeout, collect(body, limit)).await {
         Ok(collected) => collected?,
         Err(_) => {
@@ -51,8 +53,10 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|error| Failure::new(Reason::Invalid, format!("the body ended too early: {error}")))?;
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => return Err(broken(error, body)),
+        };
         let Ok(data) = frame.into_data() else { continue };
         if first.len() + rest.len() + data.len() > limit {
             linger(body);
@@ -67,6 +71,17 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
         }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// Why a body cannot be read.
+fn broken(error: axum::Error, body: Body) -> Failure {
+    match error.into_inner().downcast::<Failure>() {
+        Ok(failure) => {
+            linger(body);
+            *failure
+        }
+        Err(error) => Failure::new(Reason::Invalid, format!("the body ended too early: {error}")),
+    }
 }
 
 /// Reads on for a while, so that the client comes to read the answer.

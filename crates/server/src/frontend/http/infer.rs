@@ -23,6 +23,9 @@ pub(super) async fn infer<S: Service>(
     let (request, forms) = match read(&app, &path, &headers, body).await {
         Ok(read) => read,
         Err(failure) => {
+            // Of a model that is not there, nothing else is worth saying.
+            let unknown = app.service.is_model_ready(&path.model, &path.version).err();
+            let failure = unknown.unwrap_or(failure);
             app.service.rejected(&path.model, failure.reason);
             return reply::failure(&failure);
         }

@@ -169,6 +169,17 @@ async fn messages_may_be_as_large_as_the_limit_and_not_larger() {
 }
 
 #[tokio::test]
+async fn a_message_for_which_there_is_no_room_is_told_so_while_it_comes_in() {
+    let settings = GrpcSettings { admission: crate::Admission::new(1 << 20), ..GrpcSettings::default() };
+    let (server, mut client) = Running::grpc_with(settings).await;
+    let status = client.model_infer(request("echo", "", vec![0; 2 << 20])).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("pending_max_mib"), "{status}");
+    assert_eq!(server.service.rejections(), [(String::new(), Reason::Overloaded)]);
+    client.model_infer(request("echo", "", vec![0; 1000])).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_message_that_unfolds_beyond_the_limit_is_refused() {
     let settings = GrpcSettings { message_bytes_max: 1 << 20, ..GrpcSettings::default() };
     let (_server, client) = Running::grpc_with(settings).await;

@@ -217,3 +217,10 @@ async fn a_request_that_cannot_be_read_is_counted() {
     assert_eq!(infer(server.address, "{").await.status, 400);
     assert_eq!(server.service.rejections(), [("echo".to_owned(), Reason::Invalid)]);
 }
+
+#[tokio::test]
+async fn nonsense_for_a_model_that_is_not_there_is_told_that_it_is_not_there() {
+    let server = Running::http().await;
+    let answer = post(server.address, "/v2/models/missing/infer", &[], b"nonsense").await;
+    assert_eq!((answer.status, answer.error().as_str()), (404, "there is no model 'missing'"));
+}
