@@ -9,14 +9,31 @@ use downbeat_sched::Time;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
+    /// A time that a test sets, in place of the real one.
+    #[cfg(test)]
+    played: Option<&'static std::sync::atomic::AtomicU64>,
 }
 
 impl Clock {
     pub(crate) fn start() -> Clock {
-        Clock { origin: Instant::now() }
+        Clock {
+            origin: Instant::now(),
+            #[cfg(test)]
+            played: None,
+        }
+    }
+
+    /// A clock that shows what it is told.
+    #[cfg(test)]
+    pub(crate) fn played(nanos: &'static std::sync::atomic::AtomicU64) -> Clock {
+        Clock { played: Some(nanos), ..Clock::start() }
     }
 
     pub(crate) fn now(self) -> Time {
+        #[cfg(test)]
+        if let Some(nanos) = self.played {
+            return Time::from_nanos(nanos.load(std::sync::atomic::Ordering::Relaxed));
+        }
         Time::ZERO + span(self.origin.elapsed())
     }
 

@@ -15,3 +15,5 @@ pub(crate) use dispatcher::{Command, Dispatcher, Outbox};
 pub(crate) use instance::{InstanceId, InstanceSpec};
 pub(crate) use job::{Batch, Completed, Job, Outputs};
 pub(crate) use runtime::Runtime;
+#[cfg(test)]
+pub(crate) use runtime::forgiven;

@@ -12,5 +12,9 @@ mod offload;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use grpc::grpc_router;
 pub use grpc::{GrpcSettings, serve_grpc};
+#[cfg(test)]
+pub(crate) use http::http_router;
 pub use http::{HttpSettings, serve_http};

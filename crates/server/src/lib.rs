@@ -25,6 +25,8 @@ mod link;
 mod metrics;
 pub mod profiler;
 mod profiles;
+#[cfg(test)]
+mod rehearsal;
 pub mod server;
 pub mod service;
 pub mod settings;

@@ -14,6 +14,8 @@ mod switchboard;
 pub(crate) mod tensors;
 
 pub(crate) use connection::{Outgoing, Worker, WorkerDevice, WorkerId};
+#[cfg(test)]
+pub(crate) use connection::{UnderWay, write_one};
 pub(crate) use frame::{Frame, LinkError, read, write};
 pub(crate) use hub::{Hub, Notice};
 pub(crate) use liveness::notice_death;

@@ -89,6 +89,12 @@ impl<O: Outbox> Dispatcher<O> {
         }
     }
 
+    /// Whether nobody waits for anything.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.instances.values().all(|it| (it.jobs, it.waiting) == (0, 0))
+    }
+
     /// When [`tick`](Self::tick) wants to be called.
     pub(crate) fn wake_at(&self) -> Time {
         let overdue = self.devices.values().map(|device| device.expected_at).min();

@@ -8,7 +8,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use downbeat_engine::wake_up_on_time;
 use downbeat_profile::Span;
-use downbeat_sched::{ClassId, RequestId};
+use downbeat_sched::{ClassId, RequestId, Time};
 
 use super::{Command, Dispatcher, Outbox};
 use crate::clock::Clock;
@@ -30,11 +30,17 @@ impl Runtime {
         metrics: Arc<Metrics>,
         dispatcher: Dispatcher<O>,
     ) -> io::Result<Runtime> {
-        let (commands, inbox) = crossbeam_channel::unbounded();
+        let (runtime, inbox) = Runtime::unattended(clock);
         thread::Builder::new()
             .name("scheduler".to_owned())
             .spawn(move || run(clock, &metrics, dispatcher, &inbox))?;
-        Ok(Runtime { commands, next_request: Arc::default(), clock })
+        Ok(runtime)
+    }
+
+    /// The way to a dispatcher, and its other end.
+    pub(crate) fn unattended(clock: Clock) -> (Runtime, Receiver<Command>) {
+        let (commands, inbox) = crossbeam_channel::unbounded();
+        (Runtime { commands, next_request: Arc::default(), clock }, inbox)
     }
 
     /// Tells the dispatcher. What is sent is bounded by who sends: every request holds a permit.
@@ -71,9 +77,8 @@ fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>
         };
         let now = clock.now();
         if wake_at <= now {
-            let lag = now.since(wake_at);
-            metrics.scheduling_lag(lag);
-            dispatcher.tick(wake_at + (lag - GRACE));
+            metrics.scheduling_lag(now.since(wake_at));
+            dispatcher.tick(forgiven(wake_at, now));
         }
         if let Some(command) = command {
             dispatcher.handle(now, command);
@@ -83,6 +88,11 @@ fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>
             metrics.for_each_class(|class: ClassId| dispatcher.needed(class));
         }
     }
+}
+
+/// What time it is for a timer that should have come at `wake_at`.
+pub(crate) fn forgiven(wake_at: Time, now: Time) -> Time {
+    wake_at + (now.since(wake_at) - GRACE)
 }
 
 /// A timer that comes late by no more than this counts as in time: a window can be a microsecond wide, and to give up its

@@ -61,10 +61,11 @@ pub async fn serve_grpc<S: Service>(
 ) {
     let connections =
         Connections { max: settings.connections_max, idle_timeout: settings.idle_timeout, http1: false };
-    connections.serve(listener, router(service, &settings), shutdown).await;
+    connections.serve(listener, grpc_router(service, &settings), shutdown).await;
 }
 
-fn router<S: Service>(service: Arc<S>, settings: &GrpcSettings) -> Router {
+/// All that the frontend answers.
+pub(crate) fn grpc_router<S: Service>(service: Arc<S>, settings: &GrpcSettings) -> Router {
     let inference = GrpcInferenceServiceServer::new(calls::Calls::new(Arc::clone(&service)))
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Deflate)

@@ -68,11 +68,12 @@ pub async fn serve_http<S: Service>(
 ) {
     let connections =
         Connections { max: settings.connections_max, idle_timeout: settings.idle_timeout, http1: true };
-    let app = router(Arc::new(App { service, settings }));
-    connections.serve(listener, app, shutdown).await;
+    connections.serve(listener, http_router(service, settings), shutdown).await;
 }
 
-fn router<S: Service>(app: Arc<App<S>>) -> Router {
+/// All that the frontend answers.
+pub(crate) fn http_router<S: Service>(service: Arc<S>, settings: HttpSettings) -> Router {
+    let app = Arc::new(App { service, settings });
     let mut router = Router::new()
         .route("/v2", get(server::metadata))
         .route("/v2/", get(server::metadata))

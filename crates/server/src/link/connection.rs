@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use downbeat_profile::DeviceClass;
-use downbeat_sched::GpuId;
+use downbeat_profile::{DeviceClass, Span};
+use downbeat_sched::{BatchId, GpuId};
 
-use super::message::{Fetch, FromServer, Load, Run, ToWorker, Unload};
-use super::{rows, write};
-use crate::dispatch::{Batch, InstanceId};
+use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload};
+use super::{rows, tensors, write};
+use crate::dispatch::{Batch, Command, InstanceId};
 
 /// A worker process; one that comes back is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ pub(crate) enum Outgoing {
 
 /// The batches that a worker was sent and has not finished: the rows of each request, and when it should be done.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UnderWay {
+pub(crate) struct UnderWay {
     batches: Arc<Mutex<Batches>>,
 }
 
@@ -72,8 +72,18 @@ impl UnderWay {
         self.lock().insert(batch.id.0, (rows, due));
     }
 
-    pub(super) fn take(&self, batch: u64) -> Option<Vec<u32>> {
-        self.lock().remove(&batch).map(|(rows, _)| rows)
+    /// What the dispatcher is to know of a batch that a device has finished; nothing where it was not sent that.
+    pub(crate) fn finish(&self, gpu: GpuId, finished: Finished, payload: Bytes) -> Option<Command> {
+        let (rows, _) = self.lock().remove(&finished.batch)?;
+        let outputs = if finished.trouble.is_empty() {
+            tensors::tensors(finished.outputs, payload)
+                .ok_or_else(|| "the worker's answer is not understood".to_owned())
+                .and_then(|outputs| rows::part(outputs, &rows))
+        } else {
+            Err(finished.trouble)
+        };
+        let (batch, busy) = (BatchId(finished.batch), Span::from_nanos(finished.busy_ns));
+        Some(Command::Finished { gpu, batch, busy, outputs })
     }
 
     fn first_due(&self) -> Option<Instant> {
@@ -142,7 +152,7 @@ pub(super) fn write_all(stream: &TcpStream, outgoing: &Receiver<Outgoing>, under
     }
 }
 
-fn write_one(to: &mut impl Write, next: Outgoing, under_way: &UnderWay) -> std::io::Result<()> {
+pub(crate) fn write_one(to: &mut impl Write, next: Outgoing, under_way: &UnderWay) -> std::io::Result<()> {
     let message = |body| ToWorker { body: Some(body) };
     match next {
         Outgoing::Message(body) => write(to, &message(body), std::iter::empty()),

@@ -10,15 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use downbeat_profile::{DeviceClass, Span};
-use downbeat_sched::BatchId;
+use downbeat_profile::DeviceClass;
 use tokio::sync::mpsc;
 
 use super::connection::{Files, UnderWay, write_all};
-use super::message::{Fetch, Finished, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
-use super::{
-    Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, rows, tensors, write,
-};
+use super::message::{Fetch, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
+use super::{Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, write};
 use crate::dispatch::{Command, InstanceId, Runtime};
 
 /// How long a worker may take to say who it is, and how many may be at it: whoever they are, they have shown no token.
@@ -221,7 +218,12 @@ impl Hub {
     fn heard(&self, worker: &Worker, body: Option<FromWorker>, payload: Bytes) {
         let result = |trouble: String| if trouble.is_empty() { Ok(()) } else { Err(trouble) };
         match body {
-            Some(FromWorker::Finished(finished)) => self.finished(worker, finished, payload),
+            Some(FromWorker::Finished(finished)) => {
+                let gpu = worker.devices.get(finished.device as usize).map(|device| device.gpu);
+                if let Some(command) = gpu.and_then(|gpu| worker.under_way.finish(gpu, finished, payload)) {
+                    self.runtime.send(command);
+                }
+            }
             Some(FromWorker::Loaded(loaded)) => self.notify(Notice::Loaded {
                 worker: worker.id,
                 instance: InstanceId(loaded.instance),
@@ -242,24 +244,6 @@ impl Hub {
             }
             Some(FromWorker::Hello(_) | FromWorker::Alive(_)) | None => {}
         }
-    }
-
-    fn finished(&self, worker: &Worker, finished: Finished, payload: Bytes) {
-        let Some(device) = worker.devices.get(finished.device as usize) else { return };
-        let Some(rows) = worker.under_way.take(finished.batch) else { return };
-        let outputs = if finished.trouble.is_empty() {
-            tensors::tensors(finished.outputs, payload)
-                .ok_or_else(|| "the worker's answer is not understood".to_owned())
-                .and_then(|outputs| rows::part(outputs, &rows))
-        } else {
-            Err(finished.trouble)
-        };
-        self.runtime.send(Command::Finished {
-            gpu: device.gpu,
-            batch: BatchId(finished.batch),
-            busy: Span::from_nanos(finished.busy_ns),
-            outputs,
-        });
     }
 
     fn notify(&self, notice: Notice) {
