@@ -250,7 +250,7 @@ impl Stage {
                 }
             }
             Happening::Finish { connection, device, busy, fails } => {
-                self.finish(connection, device, busy, fails)
+                self.finish(connection, device, busy, fails);
             }
             Happening::Return { connection, wire } => {
                 if let Some(command) = self.connected(connection).and_then(|worker| worker.heard(&wire)) {
