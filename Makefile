@@ -7,7 +7,7 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput format clean test-clients \
+.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput fuzz format clean test-clients \
 	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
@@ -52,6 +52,11 @@ bench-deadlines: ## Measure on a running server which deadlines are met, and how
 
 bench-throughput: ## Measure how many requests a second a server takes, and what each costs
 	$(CARGO) bench --locked -p downbeat --bench serving -- throughput
+
+FUZZ_S ?= 200
+FUZZ ?=
+fuzz: ## Let a fuzzer try all that strangers can send (FUZZ_S seconds for each target; FUZZ="rest link" for some)
+	tools/fuzz/run.sh $(FUZZ_S) $(FUZZ)
 
 format: ## Format the code
 	$(CARGO) fmt --all

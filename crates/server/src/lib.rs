@@ -20,6 +20,8 @@ mod control;
 mod device;
 mod dispatch;
 pub mod frontend;
+#[doc(hidden)]
+pub mod fuzzing;
 mod intake;
 mod link;
 mod metrics;

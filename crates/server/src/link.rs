@@ -9,7 +9,7 @@ mod frame;
 mod hub;
 mod liveness;
 pub(crate) mod message;
-mod rows;
+pub(crate) mod rows;
 mod switchboard;
 pub(crate) mod tensors;
 

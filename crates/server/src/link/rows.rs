@@ -36,7 +36,7 @@ pub(super) fn joined(batch: &Batch) -> impl Iterator<Item = &[u8]> + Clone {
 }
 
 /// The outputs of each request of a batch; `rows` has the rows of each.
-pub(super) fn part(outputs: Vec<Tensor>, rows: &[u32]) -> Outputs {
+pub(crate) fn part(outputs: Vec<Tensor>, rows: &[u32]) -> Outputs {
     if rows.len() == 1 {
         return Ok(vec![outputs]);
     }
