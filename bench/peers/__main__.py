@@ -15,21 +15,17 @@ from pathlib import Path
 
 import cases
 from cases import Case
-from load import LoadFailed, goodput, load
+from load import Effort, LoadFailed, goodput, load
 from peers import Downbeat, Triton
 from simulated import simulated
-from tune import first_triton, triton_candidates, tune
+from tune import Tuning, first_triton, triton_candidates
 
 
 def say(text: str):
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(server, case: Case, guess_rps: float, seconds: float) -> float:
-    return goodput(server, case, guess_rps, seconds, 0.03, 2)["goodput_rps"]
-
-
-def compare(case: Case, seconds: float, tuning_s: float) -> dict:
+def compare(case: Case, effort: Effort, tuning: Effort) -> dict:
     """One line of the table."""
     say(f"{case.name}:")
     with tempfile.TemporaryDirectory() as folder:
@@ -37,15 +33,15 @@ def compare(case: Case, seconds: float, tuning_s: float) -> dict:
         bound, _ = simulated(folder, case)
         with Downbeat(folder, case) as server:
             # What the way from the client to the device and back takes, for the simulator.
-            delays = load(server, case, bound * 0.3, 3)["server_ms"]["overhead"]
-            ours = measure(server, case, bound * 0.7, seconds)
+            delays = load(server, case, bound * 0.3, ["--duration=3"])["server_ms"]["overhead"]
+            ours = goodput(server, case, bound * 0.7, effort)
         _, predicted = simulated(folder, case, delays["p50"] * 1e3)
     say(f"  downbeat: {ours:.0f} rps (bound {bound:.0f}, simulated {predicted:.0f})")
-    settings, reached = tune(case, Triton, first_triton(case), triton_candidates, bound * 0.4, tuning_s, say)
+    settings, reached = Tuning(case, Triton, tuning, bound * 0.3, say).best(first_triton(case), triton_candidates)
     theirs = 0.0
     if reached:
         with tempfile.TemporaryDirectory() as folder, Triton(Path(folder), case, settings) as server:
-            theirs = measure(server, case, reached, seconds)
+            theirs = goodput(server, case, reached, effort)
     say(f"  triton: {theirs:.0f} rps with {settings}")
     return {
         "case": case.name,
@@ -85,15 +81,17 @@ def machine() -> str:
 def main():
     parser = argparse.ArgumentParser(prog="bench/peers", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="cases whose name has this in it")
-    parser.add_argument("--seconds", type=float, default=20, help="length of each run that is measured")
-    parser.add_argument("--tuning-seconds", type=float, default=8, help="length of each run of the tuning")
+    parser.add_argument("--requests", type=int, default=1000, help="requests of the rarest model in each run")
+    parser.add_argument("--tuning-requests", type=int, default=300, help="the same, while rivals are tuned")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     arguments = parser.parse_args()
+    effort = Effort(seconds=10, requests=arguments.requests, precision=0.03, tries=2)
+    tuning = Effort(seconds=5, requests=arguments.tuning_requests, precision=0.1, tries=1)
     rows = []
     for case in cases.cases():
         if arguments.only in case.name:
             try:
-                rows.append(compare(case, arguments.seconds, arguments.tuning_seconds))
+                rows.append(compare(case, effort, tuning))
             except LoadFailed as error:
                 sys.exit(f"{case.name}: {error}")
             if arguments.out:

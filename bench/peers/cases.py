@@ -12,7 +12,7 @@ MAX_BATCH = 32
 
 # A server whose models are Python processes on two cores cannot follow models that answer within a millisecond. All
 # latencies are those measured on an H200, times this; SLOs follow.
-SCALE = 25
+SCALE = 15
 
 # Eight models that people serve side by side: from light to heavy, vision and language.
 EIGHT = (

@@ -92,6 +92,7 @@ fn load(arguments: &Arguments) -> anyhow::Result<Load> {
         seed: arguments.seed,
         warmup: arguments.warmup,
         duration: arguments.duration,
+        rarest_requests: arguments.min_requests,
         patience: arguments.patience,
         connections,
         waiting_max: arguments.max_waiting,

@@ -118,7 +118,7 @@ impl Loader {
             report.models.iter().filter(|m| passed && m.offered < RAREST_REQUESTS).min_by_key(|m| m.offered)
         {
             report.notes.push(format!(
-                "model '{}' had only {} requests in the run: whether 1 % of them are bad is chance; a longer --duration \
+                "model '{}' had only {} requests in the run: whether 1 % of them are bad is chance; --min-requests \
                  makes it surer",
                 model.name, model.offered
             ));

@@ -24,8 +24,10 @@ pub struct Load {
     pub seed: u64,
     /// How long requests are sent that do not count.
     pub warmup: Duration,
-    /// How long requests are sent that count.
+    /// How long requests are sent that count, at least.
     pub duration: Duration,
+    /// The run is made longer where the rarest model would have fewer requests in the mean.
+    pub rarest_requests: u64,
     /// How long answers are waited for after the last request.
     pub patience: Duration,
     /// Connections: at most so many over HTTP, exactly so many over gRPC; at least one.
@@ -95,6 +97,15 @@ impl Loader {
             letters.push(of_model.collect::<Result<_, String>>().map_err(LoadError::Letter)?);
         }
         Ok(Loader { load, connections, letters, notes })
+    }
+
+    /// How long a run at this rate measures.
+    pub(crate) fn duration_at(&self, rate_rps: f64) -> Duration {
+        let weights = self.load.models.iter().map(|model| model.weight);
+        let rarest = weights.clone().fold(f64::INFINITY, f64::min) / weights.sum::<f64>();
+        let needed_s = self.load.rarest_requests as f64 / (rate_rps * rarest);
+        // A rate that is next to nothing would take for ever.
+        self.load.duration.max(Duration::from_secs_f64(needed_s.min(86_400.0)))
     }
 
     /// What the load is made of.

@@ -76,7 +76,7 @@ impl Loader {
     ) -> Ran {
         let RunSettings { rate_rps, seed, warmup, give_up_below } = settings;
         let Self { load, .. } = self;
-        let length = warmup + load.duration;
+        let length = warmup + self.duration_at(rate_rps);
         let plan = Plan::new(&load.models, &load.arrival.process, rate_rps, seed, length);
         // Past so many bad requests a model cannot have its share any more.
         let bad_limits: Option<Vec<u64>> = give_up_below.map(|share| {

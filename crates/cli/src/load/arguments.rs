@@ -49,6 +49,9 @@ pub(crate) struct Arguments {
     /// Seconds that are measured; with --find-goodput, of each run
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds_above_0, allow_negative_numbers = true)]
     pub(super) duration: Duration,
+    /// Measure longer where the rarest model would have fewer requests than this
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) min_requests: u64,
     /// Seconds of the same load before that, which do not count
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) warmup: Duration,
