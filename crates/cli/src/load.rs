@@ -20,11 +20,8 @@ const GRPC_CONNECTIONS: usize = 4;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let page = arguments.html.as_deref().map(PageFile::check).transpose()?;
-    let rate_rps = match (arguments.rate, arguments.arrival.own_rate_rps()) {
-        (Some(rate), _) | (None, Some(rate)) => rate,
-        (None, None) => {
-            bail!("--rate is missing: how many requests per second (only a trace has a rate of its own)")
-        }
+    let Some(rate_rps) = arguments.rate.or_else(|| arguments.arrival.own_rate_rps()) else {
+        bail!("--rate is missing: how many requests per second (only a trace has a rate of its own)");
     };
     let load = load(arguments)?;
     if arguments.find_goodput && load.models.iter().any(|model| model.slo.is_none()) {

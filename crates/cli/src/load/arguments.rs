@@ -18,15 +18,16 @@ use crate::output::Format;
 #[command(after_long_help = concat!(
     "Examples:\n",
     "  downbeat load --url grpc://127.0.0.1:8001 --model resnet50 --rate 500 --slo-ms 50\n",
-    "  downbeat load --url http://127.0.0.1:8000 --model a:weight=3:slo_ms=25 --model b:slo_ms=80 --rate 800 \\\n",
-    "      --arrival gamma:0.2 --duration 60 --html load.html\n",
-    "  downbeat load --url grpc://127.0.0.1:8001 --model bert --shape ids:1,128 --rate 100 --timeout-ms 40 --slo-ms 40\n",
-    "  downbeat load --url grpc://127.0.0.1:8001 --model m --slo-ms 50 --rate 200 --find-goodput --format json\n",
+    "  downbeat load --url http://127.0.0.1:8000 --model a:weight=3:slo_ms=25 --model b:slo_ms=80 \\\n",
+    "      --rate 800 --arrival gamma:0.2 --duration 60 --html load.html\n",
+    "  downbeat load --url grpc://127.0.0.1:8001 --model bert --shape ids:1,128 --rate 100 --slo-ms 40\n",
+    "  downbeat load --url grpc://127.0.0.1:8001 --model m --slo-ms 50 --rate 200 --find-goodput\n",
     "\n",
-    "--find-goodput doubles the rate while it passes, or halves it while it fails, and then halves the gap between the\n",
-    "highest rate that passed and the lowest that failed until it is --precision. A rate passes when every model has 99 %\n",
-    "of its requests of a run of --duration in SLO; a request that is late, refused, failed or unanswered is not. A rate\n",
-    "that fails is tried --tries times, since a stall of the machine can make a good rate fail.\n",
+    "--find-goodput doubles the rate while it passes, or halves it while it fails, then halves the gap \
+     between the highest rate that passed and the lowest that failed until it is --precision. A rate passes \
+     when every model has 99 % of its requests in SLO; a request that is late, refused, failed or \
+     unanswered is not. A rate that fails is tried --tries times, since a stall of the machine can make a \
+     good rate fail.\n",
     "\n",
     "Ctrl-C stops sending and reports what was measured so far; a second one does not wait for answers.",
 ))]
