@@ -5,9 +5,11 @@ PYTHON ?= python3
 # Tools that set-up builds go here, not into the user's home.
 TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
+comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput format clean test-clients \
+.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput bench-peers \
+	bench-overhead format clean test-clients \
 	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
@@ -52,6 +54,14 @@ bench-deadlines: ## Measure on a running server which deadlines are met, and how
 
 bench-throughput: ## Measure how many requests a second a server takes, and what each costs
 	$(CARGO) bench --locked -p downbeat --bench serving -- throughput
+
+RIVALS ?= triton,ray,litserve
+bench-peers: build setup-triton ## Compare with other servers, side by side (hours; PEERS="--only tight --requests 400", RIVALS=triton)
+	@tools/setup/peers.sh $(filter ray litserve,$(subst $(comma), ,$(RIVALS)))
+	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers --rivals $(RIVALS) $(PEERS)
+
+bench-overhead: build setup-triton ## Measure what a server adds to a request, and its processor time, beside Triton's
+	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers/overhead.py
 
 format: ## Format the code
 	$(CARGO) fmt --all

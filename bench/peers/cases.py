@@ -62,11 +62,17 @@ class Case:
         """Whether several models share the devices."""
         return len(self.models) > 1
 
-    def scenario(self, delay_us: float = 0) -> str:
+    def scenario(self, control_delay_us: float = 0, response_reserve_us: float = 0) -> str:
         """The same as a scenario of the simulator."""
         kind, _, shape = self.arrival.partition(":")
         arrival = f'{{ kind = "{kind}", shape = {shape} }}' if shape else f'{{ kind = "{kind}" }}'
-        lines = [f"gpus = {DEVICES}", "total_rps = 100", f"arrival = {arrival}", f"control_delay_us = {delay_us}"]
+        lines = [
+            f"gpus = {DEVICES}",
+            "total_rps = 100",
+            f"arrival = {arrival}",
+            f"control_delay_us = {control_delay_us}",
+            f"response_reserve_us = {response_reserve_us}",
+        ]
         for model in self.models:
             profile = (
                 f"{{ alpha_ms = {model.alpha_ms}, beta_ms = {model.beta_ms}, max_batch = {model.max_batch} }}"

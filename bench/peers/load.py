@@ -41,6 +41,7 @@ def load(server, case: Case, rate: float, flags: list[str]) -> dict:
         f"--arrival={case.arrival}",
         f"--rate={rate:.3f}",
         "--format=json",
+        *server.load_flags,
         *flags,
     ]
     done = subprocess.run(command, capture_output=True, text=True)

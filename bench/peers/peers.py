@@ -1,7 +1,10 @@
 """The servers that are compared. Each emulates the same devices and takes one row of four numbers per request."""
 
+import json
 import shutil
 import sys
+import time
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +29,7 @@ class Downbeat(servers.DownbeatServer):
     """As it comes: deadlines are the models' SLOs, there is nothing to tune."""
 
     protocol = "grpc"
+    load_flags = ()
 
     def __init__(self, folder: Path, case: Case, *flags: str):
         self.case, self.more = case, flags
@@ -77,6 +81,7 @@ class Triton(servers.TritonServer):
     """A real Triton; where models share the devices, its rate limiter gives them out, one per execution."""
 
     protocol = "grpc"
+    load_flags = ()
 
     def __init__(self, folder: Path, case: Case, settings: TritonSettings):
         self.case, self.settings = case, settings
@@ -112,3 +117,73 @@ class Triton(servers.TritonServer):
     def command(self):
         shared = ["--rate-limit=execution_count", f"--rate-limit-resource=device:{DEVICES}"]
         return super().command() + (shared if self.case.is_shared else [])
+
+
+@dataclass(frozen=True)
+class AppSettings:
+    """What can be set on servers that only collect batches. Shares are of each model's SLO."""
+
+    # The largest batch: the largest that takes this share of the SLO.
+    cap: float = 0.5
+    # How long a batch waits for more requests.
+    delay: float = 0.0
+
+    def __str__(self):
+        return f"batch within {self.cap:g} SLO, wait {self.delay:g} SLO"
+
+
+class App(servers.Server):
+    """A server that is a Python program. Each model has devices of its own: these servers cannot share them."""
+
+    protocol = "http"
+    # None of them reads tensors in binary form, nor tells what its models take.
+    load_flags = ("--tensors=json", f"--data={HERE / 'row.json'}")
+    backend = ""
+
+    def __init__(self, folder: Path, case: Case, settings: AppSettings):
+        self.case, self.settings = case, settings
+        super().__init__(folder, lambda *_: None, ())
+
+    @classmethod
+    def python(cls) -> Path:
+        return servers.ROOT / ".tools/peers" / cls.kind / "bin/python"
+
+    def command(self):
+        def of_model(model: Model) -> dict:
+            return {
+                "name": model.name,
+                "alpha_s": model.alpha_ms / 1e3,
+                "beta_s": model.beta_ms / 1e3,
+                "max_batch": model.largest_batch(self.settings.cap * model.slo_ms),
+                "wait_s": self.settings.delay * model.slo_ms / 1e3,
+            }
+
+        models = [of_model(model) for model in self.case.models]
+        setup = {"port": self.http_port, "devices": DEVICES, "models": models}
+        return [str(self.python()), str(HERE / f"{self.kind}_app.py"), json.dumps(setup)]
+
+    def wait_until_ready(self):
+        """Returns once every model answers."""
+        until = time.monotonic() + servers.START_S
+        body = (HERE / "row.json").read_bytes()
+        left = [model.name for model in self.case.models]
+        while left and time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.kind} exited with {self.process.returncode}:\n{self.log_tail()}")
+            request = urllib.request.Request(f"http://{self.http}/v2/models/{left[-1]}/infer", body)
+            request.add_header("Content-Type", "application/json")
+            try:
+                with urllib.request.urlopen(request, timeout=30):
+                    left.pop()
+            except OSError:
+                time.sleep(0.2)
+        if left:
+            raise RuntimeError(f"{self.kind} was not ready after {servers.START_S} s:\n{self.log_tail()}")
+
+
+class LitServe(App):
+    kind = "litserve"
+
+
+class RayServe(App):
+    kind = "ray"

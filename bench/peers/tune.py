@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cases import DEVICES, Case
 from load import Effort, LoadFailed, goodput, passes
-from peers import TritonSettings
+from peers import AppSettings, TritonSettings
 
 # A candidate must pass at so many times the best rate so far to be searched at all.
 BETTER = 1.05
@@ -25,6 +25,15 @@ def triton_candidates(best: TritonSettings, case: Case) -> Iterator[list[TritonS
     best = yield [replace(best, delay=delay) for delay in (0.125, 0.25)]
     best = yield [replace(best, preferred=True)]
     best = yield [replace(best, timeout=False)]
+
+
+def first_app(_: Case) -> AppSettings:
+    return AppSettings()
+
+
+def app_candidates(best: AppSettings, _: Case) -> Iterator[list[AppSettings]]:
+    best = yield [replace(best, cap=cap) for cap in (0.35, 0.7)]
+    best = yield [replace(best, delay=delay) for delay in (0.125,)]
 
 
 @dataclass
