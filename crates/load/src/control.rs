@@ -1,5 +1,8 @@
 //! How a run is stopped from outside.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -35,8 +35,10 @@ pub struct LoadReport {
     pub outcomes: BTreeMap<&'static str, u64>,
     /// From when a request should have been sent to its result.
     pub latency_ms: Quantiles,
-    /// By how much the client sent requests too late.
+    /// By how much the client sent requests too late: one in 100 was later.
     pub client_lag_ms_p99: f64,
+    /// By how much the client sent requests too late.
+    pub client_lag_ms: Quantiles,
     /// Whether the client was punctual enough for the numbers to be the server's.
     pub client_kept_up: bool,
     /// Where the time went, where the server says so in its answers (Downbeat does).

@@ -1,5 +1,8 @@
 //! From the account of a run to its report.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -52,6 +55,7 @@ pub(crate) fn summarise(models: &[ModelLoad], state: &State, measured: Duration)
         outcomes: sum(&reports),
         latency_ms: quantiles(&state.latency_us),
         client_lag_ms_p99: lag_ms,
+        client_lag_ms: quantiles(&state.lag_us),
         client_kept_up: lag_ms <= limit_ms,
         server_ms: (!state.overhead_us.is_empty()).then(|| ServerTimes {
             queue: quantiles(&state.queue_us),

@@ -1,5 +1,8 @@
 //! Requests and answers as bytes: what differs between the protocols, apart from connections.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
