@@ -9,7 +9,7 @@ comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput bench-peers \
-	bench-overhead format clean test-clients \
+	bench-overhead bench-prediction format clean test-clients \
 	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
@@ -62,6 +62,9 @@ bench-peers: build setup-triton ## Compare with other servers, side by side (hou
 
 bench-overhead: build setup-triton ## Measure what a server adds to a request, and its processor time, beside Triton's
 	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers/overhead.py
+
+bench-prediction: build setup-clients ## Compare the goodput of a running server with the one that the simulator predicts
+	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers/prediction.py $(PEERS)
 
 format: ## Format the code
 	$(CARGO) fmt --all

@@ -49,4 +49,11 @@ if __name__ == "__main__":
         healthcheck_path="/v2/health/ready",
         timeout=False,
     )
-    server.run(host="127.0.0.1", port=setup["port"], generate_client_file=False, log_level="warning")
+    # One process that reads requests: by default there is one per worker, and they take each other's time on a small host.
+    server.run(
+        host="127.0.0.1",
+        port=setup["port"],
+        num_api_servers=1,
+        generate_client_file=False,
+        log_level="warning",
+    )

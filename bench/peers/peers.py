@@ -1,7 +1,10 @@
 """The servers that are compared. Each emulates the same devices and takes one row of four numbers per request."""
 
+import contextlib
 import json
+import os
 import shutil
+import signal
 import sys
 import time
 import urllib.request
@@ -14,6 +17,7 @@ sys.path.append(str(HERE.parent.parent / "tests/clients"))
 import servers  # noqa: E402
 
 from cases import DEVICES, Case, Model  # noqa: E402
+from processes import family  # noqa: E402
 
 TENSORS = """input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }
 output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
@@ -179,6 +183,16 @@ class App(servers.Server):
                 time.sleep(0.2)
         if left:
             raise RuntimeError(f"{self.kind} was not ready after {servers.START_S} s:\n{self.log_tail()}")
+
+
+    def stop(self) -> int:
+        """Ends the server and all that it started: these leave processes behind that go on polling."""
+        members = family(self.process.pid)
+        code = super().stop()
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return code
 
 
 class LitServe(App):
