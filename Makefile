@@ -5,9 +5,11 @@ PYTHON ?= python3
 # Tools that set-up builds go here, not into the user's home.
 TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
+comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput fuzz format clean test-clients \
+.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput bench-peers \
+	bench-overhead bench-prediction fuzz format clean test-clients \
 	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
@@ -57,6 +59,17 @@ FUZZ_S ?= 200
 FUZZ ?=
 fuzz: ## Let a fuzzer try all that strangers can send (FUZZ_S seconds for each target; FUZZ="rest link" for some)
 	tools/fuzz/run.sh $(FUZZ_S) $(FUZZ)
+
+RIVALS ?= triton,ray,litserve
+bench-peers: build setup-triton ## Compare with other servers, side by side (hours; PEERS="--only tight --requests 400", RIVALS=triton)
+	@tools/setup/peers.sh $(filter ray litserve,$(subst $(comma), ,$(RIVALS)))
+	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers --rivals $(RIVALS) $(PEERS)
+
+bench-overhead: build setup-triton ## Measure what a server adds to a request, and its processor time, beside Triton's
+	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers/overhead.py
+
+bench-prediction: build setup-clients ## Compare the goodput of a running server with the one that the simulator predicts
+	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers/prediction.py $(PEERS)
 
 format: ## Format the code
 	$(CARGO) fmt --all

@@ -1,6 +1,7 @@
 //! The `downbeat` command: arguments, output and progress; no logic of its own.
 
 mod goodput;
+mod load;
 mod log;
 mod output;
 mod profile;
@@ -28,6 +29,7 @@ enum Command {
     Profile(profile::Arguments),
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
+    Load(Box<load::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -161,6 +161,7 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!("help", shell.succeed(&["--help"]));
     insta::assert_snapshot!("help_simulate", shell.succeed(&["simulate", "--help"]));
     insta::assert_snapshot!("help_goodput", shell.succeed(&["goodput", "--help"]));
+    insta::assert_snapshot!("help_load", shell.succeed(&["load", "--help"]));
 }
 
 #[test]

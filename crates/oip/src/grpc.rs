@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::proto::infer_parameter::ParameterChoice;
-use crate::proto::model_infer_request::InferInputTensor;
+use crate::proto::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use crate::proto::model_infer_response::InferOutputTensor;
 use crate::proto::{InferParameter, ModelInferRequest, ModelInferResponse};
 use crate::rest::{refuse_shared_memory, requested_classes};
@@ -64,6 +64,37 @@ pub fn encode(response: InferResponse) -> ModelInferResponse {
         parameters: response.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
         outputs,
         raw_output_contents,
+    }
+}
+
+/// The message that a client sends for a request.
+pub fn encode_request(request: InferRequest) -> ModelInferRequest {
+    let wire_shape =
+        |shape: Vec<u64>| shape.into_iter().map(|size| i64::try_from(size).unwrap_or(i64::MAX)).collect();
+    let mut inputs = Vec::with_capacity(request.inputs.len());
+    let mut raw_input_contents = Vec::with_capacity(request.inputs.len());
+    for tensor in request.inputs {
+        inputs.push(InferInputTensor {
+            name: tensor.name,
+            datatype: tensor.datatype.name().to_owned(),
+            shape: wire_shape(tensor.shape),
+            ..InferInputTensor::default()
+        });
+        raw_input_contents.push(tensor.data);
+    }
+    let outputs = request.outputs.into_iter().map(|output| {
+        let classes = (output.classes > 0).then(|| Parameter::Int(i64::from(output.classes)).into());
+        let parameters = classes.map(|classes| ("classification".to_owned(), classes)).into_iter().collect();
+        InferRequestedOutputTensor { name: output.name, parameters }
+    });
+    ModelInferRequest {
+        model_name: request.model,
+        model_version: request.version,
+        id: request.id,
+        parameters: request.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        outputs: outputs.collect(),
+        inputs,
+        raw_input_contents,
     }
 }
 

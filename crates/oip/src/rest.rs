@@ -7,6 +7,7 @@
 //! What JSON cannot say is refused with advice to use the binary form: FP16 and BF16 (as Triton does), NaN and infinity
 //! in either direction, and BYTES in an answer that are not UTF-8.
 
+mod ask;
 mod data;
 mod raw;
 mod request;
@@ -14,6 +15,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
+pub use ask::encode_request;
 pub use raw::decode_raw;
 pub use request::{OutputForms, decode};
 pub(crate) use request::{refuse_shared_memory, requested_classes};

@@ -7,19 +7,22 @@
 //! text around it, and colours are CSS variables. What remains to be written is small: an axis with ticks
 //! (`scale`), lines in a frame (`lines`), bars (`bars`) and a timeline (`timeline`).
 //!
+//! The parts that know nothing of simulations (`page`, `lines`, `scale`, `format`) are public: other reports are drawn
+//! with them, so that all look alike.
+//!
 //! Every string from a scenario passes through `maud`, which escapes it. The same report gives the same bytes.
 
 mod bars;
 mod cast;
 mod distributions;
-mod format;
+pub mod format;
 mod goodput;
 mod latency;
-mod lines;
+pub mod lines;
 mod load;
-mod page;
+pub mod page;
 mod run;
-mod scale;
+pub mod scale;
 mod table;
 mod timeline;
 
@@ -30,6 +33,11 @@ mod tests;
 
 pub use goodput::goodput_page;
 pub use run::run_page;
+
+/// How the numbers of a simulation are meant.
+const FOOT: &str = "Simulated by Downbeat. A request is bad when it finishes after its SLO, is dropped, or is still \
+                    unanswered when the run ends; requests of the warm-up are not counted. Goodput is the highest rate at \
+                    which every model keeps 99 % of its requests in SLO.";
 
 /// The share of bad requests from which on a model counts as missing its SLO.
 const BAD_RATE_LIMIT: f64 = 0.01;

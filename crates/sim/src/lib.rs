@@ -5,7 +5,7 @@ mod clairvoyant;
 mod devices;
 mod fluid;
 mod goodput;
-mod html;
+pub mod html;
 mod in_flight;
 mod policies;
 mod policy;

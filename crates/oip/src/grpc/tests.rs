@@ -149,6 +149,19 @@ fn a_response_carries_raw_contents_and_parameters() {
     );
 }
 
+#[test]
+fn a_request_that_a_client_writes_is_read_as_it_was() {
+    let request = InferRequest {
+        model: "m".into(),
+        version: "2".into(),
+        id: "7".into(),
+        parameters: [("timeout".to_owned(), Parameter::Int(12))].into(),
+        inputs: vec![Tensor::new("x", DataType::Uint8, vec![1, 2], vec![1, 2].into()).unwrap()],
+        outputs: vec![RequestedOutput { name: "y".into(), classes: 3 }],
+    };
+    assert_eq!(decode(encode_request(request.clone())).unwrap(), request);
+}
+
 proptest! {
     #[test]
     fn arbitrary_messages_never_panic(

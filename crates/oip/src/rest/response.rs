@@ -9,7 +9,7 @@ use serde::ser::{Error as _, SerializeSeq, Serializer};
 use super::OutputForms;
 use crate::{DataType, Failure, InferResponse, Parameter, Reason, Tensor};
 
-/// A response as it is sent: the JSON, then the content of the binary outputs.
+/// A request or a response as it is sent: the JSON, then the content of the binary tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// The JSON object.
@@ -43,8 +43,8 @@ struct JsonOutput<'a> {
 }
 
 #[derive(Serialize)]
-struct BinarySize {
-    binary_data_size: usize,
+pub(super) struct BinarySize {
+    pub(super) binary_data_size: usize,
 }
 
 /// Writes a response with its outputs in the forms that the request asked for. Outputs in JSON are flat arrays, as
@@ -78,7 +78,7 @@ pub fn encode(response: &InferResponse, forms: &OutputForms) -> Result<Encoded, 
 }
 
 /// All elements of a tensor as one array.
-struct Flat<'a>(&'a Tensor);
+pub(super) struct Flat<'a>(pub(super) &'a Tensor);
 
 impl Serialize for Flat<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

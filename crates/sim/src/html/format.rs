@@ -7,7 +7,7 @@ const UNKNOWN: &str = "–";
 const NBSP: char = '\u{a0}';
 
 /// A whole number with its thousands separated: `12,345`.
-pub(super) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -20,7 +20,7 @@ pub(super) fn count(n: u64) -> String {
 }
 
 /// A number with more decimals the smaller it is: `12,345`, `12.3`, `0.12`.
-pub(super) fn number(x: f64) -> String {
+pub fn number(x: f64) -> String {
     if !x.is_finite() {
         return UNKNOWN.to_owned();
     }
@@ -39,7 +39,7 @@ pub(super) fn number(x: f64) -> String {
 }
 
 /// A number in a column, where decimal points should line up as far as sizes allow.
-pub(super) fn cell(x: f64) -> String {
+pub fn cell(x: f64) -> String {
     match x.abs() {
         size if size.is_nan() || size >= 999.95 => number(x),
         size if size >= 9.995 => format!("{x:.1}"),
@@ -48,17 +48,17 @@ pub(super) fn cell(x: f64) -> String {
 }
 
 /// A rate with its unit.
-pub(super) fn rps(x: f64) -> String {
+pub fn rps(x: f64) -> String {
     format!("{}{NBSP}rps", number(x))
 }
 
 /// A duration with its unit.
-pub(super) fn ms(x: f64) -> String {
+pub fn ms(x: f64) -> String {
     format!("{}{NBSP}ms", number(x))
 }
 
 /// A share as a percentage: small ones keep their digits, because a bad rate of 0.9 % and of 1.1 % differ.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return UNKNOWN.to_owned();
     }
@@ -75,17 +75,17 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A bad rate in a column.
-pub(super) fn percent_cell(share: f64) -> String {
+pub fn percent_cell(share: f64) -> String {
     if share.is_finite() { format!("{:.2}{NBSP}%", share * 100.0) } else { UNKNOWN.to_owned() }
 }
 
 /// A share as a whole percentage, for headlines.
-pub(super) fn percent_whole(share: f64) -> String {
+pub fn percent_whole(share: f64) -> String {
     if share.is_finite() { format!("{:.0}{NBSP}%", share * 100.0) } else { UNKNOWN.to_owned() }
 }
 
 /// A tick of an axis: short, whatever the size.
-pub(super) fn tick(x: f64) -> String {
+pub fn tick(x: f64) -> String {
     match x.abs() {
         size if size >= 1e7 => format!("{}M", number(x / 1e6)),
         size if size >= 1e5 => format!("{}k", number(x / 1e3)),
@@ -94,7 +94,7 @@ pub(super) fn tick(x: f64) -> String {
 }
 
 /// `1 model`, `2 models`.
-pub(super) fn counted(n: usize, noun: &str) -> String {
+pub fn counted(n: usize, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{}{NBSP}{noun}{plural}", count(n as u64))
 }

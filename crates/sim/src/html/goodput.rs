@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::bars::{Bar, rows};
 use super::page::{Mood, Tile, colour, figure, notes, nothing, page, tabs, tiles};
 use super::scale::{Axis, extent};
-use super::{cast, format, load, run};
+use super::{FOOT, cast, format, load, run};
 use crate::{GoodputReport, PolicyGoodput};
 
 /// The page of `downbeat goodput --html`: the policies against the bound and over load, and a run of each at its
@@ -32,7 +32,7 @@ pub fn goodput_page(report: &GoodputReport) -> String {
             (tabs("policy", &at_goodput(&ranking)))
         }
     };
-    page(&report.scenario, "Goodput by policy", &lead(&ranking), &body)
+    page(&report.scenario, "Goodput by policy", &lead(&ranking), &body, FOOT)
 }
 
 /// One policy in the ranking.

@@ -11,23 +11,27 @@ use super::scale::{Axis, SIZE};
 const MOVE_MIN: f64 = 2.0;
 
 /// One line.
-pub(super) struct Series {
-    pub(super) label: String,
+pub struct Series {
+    /// Its name in the legend.
+    pub label: String,
     /// Its colour and dashes.
-    pub(super) class: String,
-    pub(super) points: Vec<Point>,
+    pub class: String,
+    /// Its points, in order.
+    pub points: Vec<Point>,
 }
 
 /// One point of a line.
-pub(super) struct Point {
-    pub(super) x: f64,
-    pub(super) y: f64,
+pub struct Point {
+    /// Its place on the x axis.
+    pub x: f64,
+    /// Its place on the y axis; a point that is not a number is left out.
+    pub y: f64,
     /// What the pointer shows there; a point without a hint gets no dot.
-    pub(super) hint: Option<String>,
+    pub hint: Option<String>,
 }
 
 /// A line across the whole chart that others are read against.
-pub(super) enum Mark {
+pub enum Mark {
     /// At a value of the y axis.
     Across(f64, String),
     /// At a value of the x axis.
@@ -35,18 +39,22 @@ pub(super) enum Mark {
 }
 
 /// A chart of lines.
-pub(super) struct LineChart {
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) series: Vec<Series>,
-    pub(super) marks: Vec<Mark>,
+pub struct LineChart {
+    /// The x axis.
+    pub x: Axis,
+    /// The y axis.
+    pub y: Axis,
+    /// The lines.
+    pub series: Vec<Series>,
+    /// What they are read against.
+    pub marks: Vec<Mark>,
     /// The chart in one sentence, for those who cannot see it.
-    pub(super) summary: String,
+    pub summary: String,
 }
 
 impl LineChart {
     /// The legend and the chart.
-    pub(super) fn draw(&self) -> Markup {
+    pub fn draw(&self) -> Markup {
         let entries: Vec<_> = self.series.iter().map(|s| (s.class.clone(), s.label.clone())).collect();
         html! {
             (legend(Swatch::Line, &entries))
@@ -135,7 +143,7 @@ impl LineChart {
 }
 
 /// A picture that fills its place on the page, whatever its shape.
-pub(super) fn stretched(summary: &str, shapes: &Markup) -> Markup {
+pub fn stretched(summary: &str, shapes: &Markup) -> Markup {
     html! {
         svg.stretch viewBox={ "0 0 " (SIZE) " " (SIZE) } preserveAspectRatio="none" role="img" aria-label=(summary) {
             (shapes)
@@ -144,7 +152,7 @@ pub(super) fn stretched(summary: &str, shapes: &Markup) -> Markup {
 }
 
 /// The axes, their ticks and titles around a plot.
-pub(super) fn frame(x: &Axis, y: &Axis, plot: &Markup) -> Markup {
+pub fn frame(x: &Axis, y: &Axis, plot: &Markup) -> Markup {
     html! {
         div.frame {
             div.ytitle { (y.title) }
@@ -160,7 +168,7 @@ pub(super) fn frame(x: &Axis, y: &Axis, plot: &Markup) -> Markup {
 }
 
 /// The ticks and the title under a plot.
-pub(super) fn x_axis(x: &Axis) -> Markup {
+pub fn x_axis(x: &Axis) -> Markup {
     html! {
         div.xticks aria-hidden="true" {
             @for (value, label) in x.ticks() {
@@ -172,7 +180,7 @@ pub(super) fn x_axis(x: &Axis) -> Markup {
 }
 
 /// A hair line at every tick.
-pub(super) fn grid(x: &Axis, y: &Axis) -> Markup {
+pub fn grid(x: &Axis, y: &Axis) -> Markup {
     let mut path = String::new();
     for (value, _) in x.ticks() {
         let _ = write!(path, "M{:.1} 0V{SIZE}", x.at(value));
@@ -184,12 +192,12 @@ pub(super) fn grid(x: &Axis, y: &Axis) -> Markup {
 }
 
 /// A length in CSS.
-pub(super) fn percent(x: f64) -> String {
+pub fn percent(x: f64) -> String {
     format!("{x:.2}%")
 }
 
 /// A label near an edge grows away from that edge.
-pub(super) fn up_class(percent: f64) -> &'static str {
+pub fn up_class(percent: f64) -> &'static str {
     match percent {
         p if p < 15.0 => "up from-left",
         p if p > 85.0 => "up from-right",

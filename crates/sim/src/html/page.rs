@@ -6,15 +6,15 @@ const STYLE: &str = include_str!("page.css");
 const SORT: &str = include_str!("sort.js");
 
 /// How many colours there are; see `page.css`.
-pub(super) const COLOURS: usize = 8;
+pub const COLOURS: usize = 8;
 
 /// The class that gives a series its colour and its dashes.
-pub(super) fn colour(index: usize) -> String {
+pub fn colour(index: usize) -> String {
     format!("c{}", index % COLOURS)
 }
 
-/// A whole page.
-pub(super) fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup) -> String {
+/// A whole page. `foot` says how its numbers are meant.
+pub fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup, foot: &str) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -33,11 +33,7 @@ pub(super) fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup) -> S
                 }
                 main { (body) }
                 footer {
-                    p {
-                        "Simulated by Downbeat. A request is bad when it finishes after its SLO, is dropped, or is "
-                        "still unanswered when the run ends; requests of the warm-up are not counted. Goodput is the "
-                        "highest rate at which every model keeps 99 % of its requests in SLO."
-                    }
+                    p { (foot) }
                 }
                 script { (PreEscaped(SORT)) }
             }
@@ -48,15 +44,18 @@ pub(super) fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup) -> S
 
 /// How a headline number is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
+pub enum Mood {
+    /// Neither good nor bad.
     Neutral,
+    /// A limit is kept.
     Good,
+    /// A limit is not kept.
     Bad,
 }
 
 impl Mood {
     /// Good when the limit is kept. An unknown number is neither good nor bad.
-    pub(super) fn of_limit(value: f64, limit: f64) -> Self {
+    pub fn of_limit(value: f64, limit: f64) -> Self {
         match value.partial_cmp(&limit) {
             None => Self::Neutral,
             Some(std::cmp::Ordering::Greater) => Self::Bad,
@@ -74,15 +73,19 @@ impl Mood {
 }
 
 /// One headline number.
-pub(super) struct Tile {
-    pub(super) what: &'static str,
-    pub(super) value: String,
-    pub(super) note: String,
-    pub(super) mood: Mood,
+pub struct Tile {
+    /// What it is.
+    pub what: &'static str,
+    /// The number with its unit.
+    pub value: String,
+    /// What it is to be read with.
+    pub note: String,
+    /// How it is meant.
+    pub mood: Mood,
 }
 
 /// A row of headline numbers.
-pub(super) fn tiles(tiles: &[Tile]) -> Markup {
+pub fn tiles(tiles: &[Tile]) -> Markup {
     html! {
         dl.tiles {
             @for tile in tiles {
@@ -97,7 +100,7 @@ pub(super) fn tiles(tiles: &[Tile]) -> Markup {
 }
 
 /// A chart with the sentence that says what is to be seen, and the note that says how to read it.
-pub(super) fn figure(class: &str, title: &str, note: &str, body: &Markup) -> Markup {
+pub fn figure(class: &str, title: &str, note: &str, body: &Markup) -> Markup {
     html! {
         figure class=(class) {
             figcaption {
@@ -110,24 +113,26 @@ pub(super) fn figure(class: &str, title: &str, note: &str, body: &Markup) -> Mar
 }
 
 /// What is to be known before the numbers are believed.
-pub(super) fn notes(notes: &[String]) -> Markup {
+pub fn notes(notes: &[String]) -> Markup {
     html! { @for note in notes { p.caution { strong { "Note: " } (note) } } }
 }
 
 /// What is shown where a chart has no data.
-pub(super) fn nothing(why: &str) -> Markup {
+pub fn nothing(why: &str) -> Markup {
     html! { p.nothing { (why) } }
 }
 
 /// Whether a legend shows lines, with their dashes, or filled areas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Swatch {
+pub enum Swatch {
+    /// Lines, with their dashes.
     Line,
+    /// Filled areas.
     Area,
 }
 
 /// A legend of (class, label). It stands above its chart, never on it.
-pub(super) fn legend(swatch: Swatch, entries: &[(String, String)]) -> Markup {
+pub fn legend(swatch: Swatch, entries: &[(String, String)]) -> Markup {
     html! {
         ul.legend {
             @for (class, label) in entries {
@@ -148,7 +153,7 @@ pub(super) fn legend(swatch: Swatch, entries: &[(String, String)]) -> Markup {
 }
 
 /// One of several panels at a time, chosen without a script; on paper they follow each other.
-pub(super) fn tabs(group: &str, panels: &[(String, Markup)]) -> Markup {
+pub fn tabs(group: &str, panels: &[(String, Markup)]) -> Markup {
     if let [(_, only)] = panels {
         return only.clone();
     }

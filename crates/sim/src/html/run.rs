@@ -6,7 +6,7 @@ use super::bars::{Bar, rows};
 use super::cast::Cast;
 use super::page::{Mood, Tile, colour, figure, notes, nothing, page, tabs, tiles};
 use super::scale::{Axis, extent};
-use super::{BAD_RATE_LIMIT, cast, distributions, format, latency, table, timeline};
+use super::{BAD_RATE_LIMIT, FOOT, cast, distributions, format, latency, table, timeline};
 use crate::RunReport;
 
 /// The page of `downbeat simulate --html`: one section per run, and a comparison when there are several.
@@ -23,7 +23,7 @@ pub fn run_page(scenario_name: &str, runs: &[RunReport]) -> String {
         }
         (tabs("run", &sections))
     };
-    page(scenario_name, "Simulated run", &lead(runs), &body)
+    page(scenario_name, "Simulated run", &lead(runs), &body, FOOT)
 }
 
 fn lead(runs: &[RunReport]) -> Markup {

@@ -3,19 +3,19 @@
 use super::format;
 
 /// The length of an axis in the pictures' own units; a picture is stretched to its place on the page.
-pub(super) const SIZE: f64 = 1000.0;
+pub const SIZE: f64 = 1000.0;
 
 /// How many steps an axis has at most: more labels than that collide on a phone.
 const STEPS_MAX: f64 = 6.0;
 
 /// One axis: its range, whether it is logarithmic, what it measures and how its ticks read.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     lo: f64,
     hi: f64,
     step: Step,
     /// What is measured, with the unit.
-    pub(super) title: String,
+    pub title: String,
     tick: fn(f64) -> String,
 }
 
@@ -27,7 +27,7 @@ enum Step {
 
 impl Axis {
     /// A linear axis over `values`, widened to whole steps. Values that are not finite are left out.
-    pub(super) fn over(values: impl IntoIterator<Item = f64>, title: &str) -> Self {
+    pub fn over(values: impl IntoIterator<Item = f64>, title: &str) -> Self {
         let (mut lo, mut hi) = extent(values).unwrap_or((0.0, 1.0));
         if hi - lo <= hi.abs() * 1e-9 {
             // One value: give it a neighbourhood, from zero as a rule.
@@ -48,17 +48,17 @@ impl Axis {
     }
 
     /// A linear axis from zero to the largest of `values`.
-    pub(super) fn from_zero(values: impl IntoIterator<Item = f64>, title: &str) -> Self {
+    pub fn from_zero(values: impl IntoIterator<Item = f64>, title: &str) -> Self {
         Self::over(values.into_iter().chain([0.0]), title)
     }
 
     /// A logarithmic axis of shares, from `floor` to 100 %.
-    pub(super) fn log_share(floor: f64, title: &str) -> Self {
+    pub fn log_share(floor: f64, title: &str) -> Self {
         Self { lo: floor, hi: 1.0, step: Step::Decades, title: title.to_owned(), tick: format::percent }
     }
 
     /// The same axis, ending exactly at `hi`.
-    pub(super) fn ending_at(mut self, hi: f64) -> Self {
+    pub fn ending_at(mut self, hi: f64) -> Self {
         if hi.is_finite() && hi > self.lo {
             self.hi = hi;
         }
@@ -66,13 +66,13 @@ impl Axis {
     }
 
     /// The same axis, from exactly `lo` to exactly `hi`.
-    pub(super) fn between(mut self, lo: f64, hi: f64) -> Self {
+    pub fn between(mut self, lo: f64, hi: f64) -> Self {
         self.lo = lo;
         self.ending_at(hi)
     }
 
     /// The same axis, for things that are counted: no ticks between whole numbers.
-    pub(super) fn whole(mut self) -> Self {
+    pub fn whole(mut self) -> Self {
         if let Step::Even(step) = self.step {
             self.step = Step::Even(step.max(1.0));
             self.hi = self.hi.ceil();
@@ -81,18 +81,18 @@ impl Axis {
     }
 
     /// The same axis with other labels.
-    pub(super) fn labelled(mut self, tick: fn(f64) -> String) -> Self {
+    pub fn labelled(mut self, tick: fn(f64) -> String) -> Self {
         self.tick = tick;
         self
     }
 
     /// The end of the axis.
-    pub(super) fn end(&self) -> f64 {
+    pub fn end(&self) -> f64 {
         self.hi
     }
 
     /// The place of a value, 0 to [`SIZE`]. What lies outside the axis is put on its edge.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub fn at(&self, value: f64) -> f64 {
         let share = match self.step {
             Step::Even(_) => (value - self.lo) / (self.hi - self.lo),
             // A share of zero has no logarithm; `max` also turns NaN into the floor.
@@ -102,17 +102,17 @@ impl Axis {
     }
 
     /// The place of a value as a percentage of the axis.
-    pub(super) fn percent_at(&self, value: f64) -> f64 {
+    pub fn percent_at(&self, value: f64) -> f64 {
         self.at(value) * 100.0 / SIZE
     }
 
     /// Whether the value lies on the axis.
-    pub(super) fn holds(&self, value: f64) -> bool {
+    pub fn holds(&self, value: f64) -> bool {
         value >= self.lo && value <= self.hi
     }
 
     /// The ticks, with their labels, rising.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub fn ticks(&self) -> Vec<(f64, String)> {
         let values: Vec<f64> = match self.step {
             Step::Even(step) => {
                 let first = (self.lo / step).ceil() as i64;
@@ -129,7 +129,7 @@ impl Axis {
 }
 
 /// The smallest and the largest finite value.
-pub(super) fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().filter(|v| v.is_finite()).fold(None, |range, v| match range {
         None => Some((v, v)),
         Some((lo, hi)) => Some((f64::min(lo, v), f64::max(hi, v))),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{InferResponse, Parameter};
+use crate::{InferResponse, Parameter, RequestedOutput};
 
 fn response(outputs: Vec<Tensor>) -> InferResponse {
     InferResponse { model: "m".into(), version: "1".into(), outputs, ..InferResponse::default() }
@@ -105,4 +105,29 @@ proptest! {
         let (request, _) = with_binary(&header, &encoded.binary.concat()).unwrap();
         prop_assert_eq!(&request.inputs[..], &[tensor][..]);
     }
+
+    #[test]
+    fn a_request_that_a_client_writes_is_read_as_it_was(tensor in tensor(), as_binary in any::<bool>(), timeout in 1i64..9) {
+        let asked = InferRequest {
+            model: "m".into(),
+            id: "7".into(),
+            parameters: [("timeout".to_owned(), Parameter::Int(timeout))].into(),
+            inputs: vec![tensor],
+            outputs: vec![RequestedOutput { name: "y".into(), classes: 2 }],
+            ..InferRequest::default()
+        };
+        let encoded = encode_request(&asked, as_binary).unwrap();
+        let body = Bytes::from([&encoded.json[..], &encoded.binary.concat()].concat());
+        let (request, forms) = decode("m", "", encoded.header_length, &body).unwrap();
+        prop_assert_eq!(request, asked);
+        prop_assert_eq!(forms.is_binary("y"), as_binary);
+    }
+}
+
+#[test]
+fn a_request_that_json_cannot_say_is_refused_with_advice() {
+    let inputs = vec![floats("x", &[f32::NAN])];
+    let request = InferRequest { inputs, ..InferRequest::default() };
+    assert!(refusal(encode_request(&request, false)).contains("send it in binary form"));
+    assert!(encode_request(&request, true).is_ok());
 }
