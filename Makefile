@@ -9,7 +9,7 @@ comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput bench-peers \
-	bench-overhead bench-prediction fuzz format clean test-clients \
+	bench-overhead bench-prediction soak fuzz format clean test-clients \
 	setup-test setup-runtime setup-clients setup-triton
 
 help: ## List the targets
@@ -54,6 +54,10 @@ bench-deadlines: ## Measure on a running server which deadlines are met, and how
 
 bench-throughput: ## Measure how many requests a second a server takes, and what each costs
 	$(CARGO) bench --locked -p downbeat --bench serving -- throughput
+
+SOAK_S ?= 60
+soak: ## Hold a server under overload, killed and hung workers and bad networks, for SOAK_S seconds each
+	DOWNBEAT_SOAK_S=$(SOAK_S) $(CARGO) test --release --locked -p downbeat --test soak -- --nocapture --test-threads 1
 
 FUZZ_S ?= 200
 FUZZ ?=

@@ -53,8 +53,8 @@ pub struct LoadReport {
     /// The search, where there was one; the numbers beside it are of the run at the rate it found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
-    /// What only pictures need.
-    #[serde(skip)]
+    /// What pictures are drawn from.
+    #[serde(flatten)]
     pub detail: Detail,
 }
 
@@ -140,16 +140,18 @@ pub struct Probe {
 }
 
 /// What the page shows of a run beyond its numbers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Detail {
     /// The run in slices, by when requests were due.
+    #[serde(rename = "over_time")]
     pub slices: Vec<SliceReport>,
     /// Per model: (latency in ms, share of the results that took at most that long), rising.
+    #[serde(skip)]
     pub latency_cdf: Vec<Vec<(f64, f64)>>,
 }
 
 /// A stretch of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SliceReport {
     /// Its middle, in seconds from the end of warm-up.
     pub at_s: f64,

@@ -4,7 +4,7 @@ mod device;
 mod endpoint;
 mod model;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use downbeat_oip::Reason;
@@ -57,8 +57,8 @@ struct DeviceFamilies {
     up: IntGaugeVec,
     busy: CounterVec,
     present: CounterVec,
-    /// The rank under which each device was last counted, by name and class.
-    ranks: Mutex<BTreeMap<[String; 2], String>>,
+    /// The ranks under which devices are counted, by name and class.
+    ranks: Mutex<BTreeMap<[String; 2], BTreeSet<String>>>,
 }
 
 const MODEL: [&str; 2] = ["model", "version"];

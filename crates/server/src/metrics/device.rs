@@ -18,24 +18,29 @@ pub(crate) struct DeviceMeter {
 
 impl DeviceFamilies {
     /// A device that comes back may do so under another rank. What was counted under the old one would stay there for
-    /// ever, as a device that is down.
-    fn forget_other_ranks(&self, name: &str, class: &DeviceClass, rank: &str) {
+    /// ever, as a device that is down. Another device of the same name may be up, though: two workers on one host.
+    fn forget_old_ranks(&self, name: &str, class: &DeviceClass, rank: &str) {
         let mut ranks = self.ranks.lock().unwrap_or_else(PoisonError::into_inner);
-        let device = [name.to_owned(), class.to_string()];
-        if let Some(old) = ranks.insert(device, rank.to_owned()).filter(|old| old != rank) {
-            let labels = [name, class.as_str(), &old];
-            // They were made together; none is missing.
-            let _ = self.up.remove_label_values(&labels);
-            let _ = self.busy.remove_label_values(&labels);
-            let _ = self.present.remove_label_values(&labels);
-        }
+        let ranks = ranks.entry([name.to_owned(), class.to_string()]).or_default();
+        ranks.retain(|old| {
+            let labels = [name, class.as_str(), old];
+            let stays = old == rank || self.up.with_label_values(&labels).get() > 0;
+            if !stays {
+                // They were made together; none is missing.
+                let _ = self.up.remove_label_values(&labels);
+                let _ = self.busy.remove_label_values(&labels);
+                let _ = self.present.remove_label_values(&labels);
+            }
+            stays
+        });
+        ranks.insert(rank.to_owned());
     }
 }
 
 impl DeviceMeter {
     pub(super) fn new(families: &DeviceFamilies, name: &str, class: &DeviceClass, rank: u32) -> DeviceMeter {
         let rank = rank.to_string();
-        families.forget_other_ranks(name, class, &rank);
+        families.forget_old_ranks(name, class, &rank);
         let labels = [name, class.as_str(), rank.as_str()];
         DeviceMeter {
             up: families.up.with_label_values(&labels),

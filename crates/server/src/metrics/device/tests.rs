@@ -17,3 +17,13 @@ fn a_device_that_comes_back_under_another_rank_is_counted_once() {
     first.busy(Span::from_millis(1));
     assert!(!metrics.render().contains(r#"rank="0""#));
 }
+
+#[test]
+fn two_devices_of_one_name_are_both_counted() {
+    let metrics = Metrics::new().unwrap();
+    let class = "cpu".parse().unwrap();
+    metrics.device("host/cpu:0", &class, 0).up(true);
+    metrics.device("host/cpu:0", &class, 1).up(true);
+    let up = metrics.render().lines().filter(|line| line.starts_with("downbeat_device_up{")).count();
+    assert_eq!(up, 2);
+}
