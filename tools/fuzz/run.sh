@@ -12,7 +12,9 @@ if [[ ! -x $tools/bin/cargo-afl ]]; then
     cargo install --quiet --locked --root "$tools" cargo-afl --version 0.18.2
 fi
 export PATH=$tools/bin:$PATH XDG_DATA_HOME=$tools/share
-cargo afl config --build > /dev/null 2>&1 || cargo afl config --build
+# Built once for each compiler; a second time it says no.
+compiler=$(rustc --version | cut -d' ' -f2)
+compgen -G "$tools/share/afl.rs/rustc-$compiler-*" > /dev/null || cargo afl config --build
 cargo afl build --quiet --release --locked -p downbeat-fuzz --features afl --target-dir target/fuzz
 
 targets=("$@")

@@ -242,7 +242,11 @@ impl Settings {
         };
         positive("default_slo_ms", self.default_slo_ms, 1e9)?;
         positive("device_timeout_s", self.device_timeout_s, 1e7)?;
-        positive("worker_timeout_s", self.worker_timeout_s, 1e7)?;
+        // Workers say ten times a second that they are there.
+        if !(0.3..=1e7).contains(&self.worker_timeout_s) {
+            let (key, value) = ("worker_timeout_s", self.worker_timeout_s.to_string());
+            return Err(SettingsError::Value { key, value, problem: "it must be a number, 0.3 or more" });
+        }
         for (key, value) in [("drain_s", self.drain_s), ("max_wait_ms", self.max_wait_ms)] {
             if !(0.0..=1e9).contains(&value) {
                 let problem = "it must be a number, 0 or more, and of a sensible size";

@@ -46,7 +46,9 @@ fn sample(key: &str) -> (&'static str, &'static str) {
     match key {
         "device" => ("[\"emulated:7\"]", "emulated:7"),
         "address" | "worker_address" => ("\"127.0.0.9\"", "127.0.0.9"),
-        "default_slo_ms" | "max_wait_ms" | "drain_s" | "device_timeout_s" => ("7.5", "7.5"),
+        "default_slo_ms" | "max_wait_ms" | "drain_s" | "worker_timeout_s" | "device_timeout_s" => {
+            ("7.5", "7.5")
+        }
         "profile" | "load_model" => ("[\"/x\", \"/y\"]", "/x,/y"),
         "model_control_mode" => ("\"explicit\"", "explicit"),
         "log_format" => ("\"json\"", "json"),
