@@ -20,7 +20,7 @@ def first_triton(case: Case) -> TritonSettings:
 def triton_candidates(best: TritonSettings, case: Case) -> Iterator[list[TritonSettings]]:
     """What to try next to the best so far, a setting at a time. The best is sent back in."""
     if case.is_shared:
-        best = yield [replace(best, instances=count) for count in (2, 8)]
+        best = yield [replace(best, instances=count) for count in (1, 2, 8)]
     best = yield [replace(best, cap=cap) for cap in (0.35, 0.7)]
     best = yield [replace(best, delay=delay) for delay in (0.125, 0.25)]
     best = yield [replace(best, preferred=True)]
