@@ -108,7 +108,7 @@ def main():
     rivals = [name for name in arguments.rivals.split(",") if name]
     if unknown := [name for name in rivals if name not in RIVALS]:
         sys.exit(f"there is no rival {unknown[0]}; there are {', '.join(RIVALS)}")
-    effort = Effort(seconds=10, requests=arguments.requests, precision=0.03, tries=2)
+    effort = Effort(seconds=10, requests=arguments.requests, precision=0.03, tries=3)
     tuning = Effort(seconds=5, requests=arguments.tuning_requests, precision=0.1, tries=1)
     rows = []
     for case in (case for case in cases.cases() if arguments.only in case.name):
