@@ -8,6 +8,7 @@ are measured alike.
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -102,10 +103,12 @@ def main():
     parser.add_argument("--tuning-requests", type=int, default=300, help="the same, while rivals are tuned")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     arguments = parser.parse_args()
+    # Whoever stops it, the servers are to be stopped too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     rivals = [name for name in arguments.rivals.split(",") if name]
     if unknown := [name for name in rivals if name not in RIVALS]:
         sys.exit(f"there is no rival {unknown[0]}; there are {', '.join(RIVALS)}")
-    effort = Effort(seconds=10, requests=arguments.requests, precision=0.03, tries=2)
+    effort = Effort(seconds=10, requests=arguments.requests, precision=0.03, tries=3)
     tuning = Effort(seconds=5, requests=arguments.tuning_requests, precision=0.1, tries=1)
     rows = []
     for case in (case for case in cases.cases() if arguments.only in case.name):

@@ -67,7 +67,7 @@ def main():
     parser.add_argument("--only", default="", help="scenarios whose name has this in it")
     parser.add_argument("--requests", type=int, default=1500, help="requests of the rarest model in each run")
     arguments = parser.parse_args()
-    effort = Effort(seconds=10, requests=arguments.requests, precision=0.02, tries=2)
+    effort = Effort(seconds=10, requests=arguments.requests, precision=0.02, tries=3)
     print(f"Goodput in requests per second; latencies and SLOs times {SCALE}; overhead in ms\n")
     print("| scenario | bound | predicted | measured | difference | overhead p50 |\n|---|---|---|---|---|---|")
     for name in (name for name in SCENARIOS if arguments.only in name):

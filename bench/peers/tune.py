@@ -14,15 +14,18 @@ BETTER = 1.05
 
 
 def first_triton(case: Case) -> TritonSettings:
-    return TritonSettings(instances=4 if case.is_shared else DEVICES)
+    """Where models share devices, batches that wait pay most, and few instances; alone, neither does."""
+    return TritonSettings(instances=2, delay=0.25) if case.is_shared else TritonSettings(instances=DEVICES)
 
 
 def triton_candidates(best: TritonSettings, case: Case) -> Iterator[list[TritonSettings]]:
     """What to try next to the best so far, a setting at a time. The best is sent back in."""
     if case.is_shared:
-        best = yield [replace(best, instances=count) for count in (2, 8)]
-    best = yield [replace(best, cap=cap) for cap in (0.35, 0.7)]
-    best = yield [replace(best, delay=delay) for delay in (0.125, 0.25)]
+        best = yield [replace(best, instances=count) for count in (1, 4, 8)]
+        best = yield [replace(best, delay=delay) for delay in (0.0, 0.125, 0.375, 0.5)]
+    else:
+        best = yield [replace(best, delay=delay) for delay in (0.125, 0.25)]
+    best = yield [replace(best, cap=cap) for cap in (0.35, 0.7, 0.8)]
     best = yield [replace(best, preferred=True)]
     best = yield [replace(best, timeout=False)]
 

@@ -37,7 +37,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // What was not answered is not waited for.
     runtime.shutdown_background();
     let result = match arguments.format {
-        Format::Json => serde_json::to_string_pretty(&report)?,
+        Format::Json => {
+            // Programs that read the numbers may not read the notes.
+            report.notes.iter().for_each(|note| output::warn(note));
+            serde_json::to_string_pretty(&report)?
+        }
         Format::Text => text::text(&report),
     };
     output::deliver(&result, arguments.format, page.map(|page| (page, || load_page(&report))))

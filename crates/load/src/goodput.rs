@@ -28,7 +28,7 @@ pub struct GoodputSettings {
 
 impl Loader {
     /// Searches the highest rate at which every model has 99 % of its requests in SLO. The report is of the run at that
-    /// rate, with the search beside it; where no rate passed, of the last run.
+    /// rate, with the search beside it; where no rate passed, of the last run, be it to its end or not.
     ///
     /// Each rate has a run of the load's duration, which ends early when it is sure to fail. The next begins when all
     /// requests of the one before have been answered. `watch` is told of each rate as it is tried, and of its progress.
@@ -62,6 +62,7 @@ impl Loader {
                 };
                 let ran = self.run_as(run, control, &mut |progress| watch(rate_rps, progress)).await;
                 if control.is_stopped() {
+                    last = ran.report;
                     break;
                 }
                 passed = !ran.given_up && ran.report.in_slo_share_worst >= IN_SLO_SHARE_MIN;
@@ -112,7 +113,7 @@ impl Loader {
             );
         }
         if !passed {
-            report.notes.push("no rate passed; the numbers are of the last one tried".to_owned());
+            report.notes.push("no rate passed so far; the numbers are of the last one tried".to_owned());
         }
         if let Some(model) =
             report.models.iter().filter(|m| passed && m.offered < RAREST_REQUESTS).min_by_key(|m| m.offered)

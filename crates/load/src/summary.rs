@@ -18,6 +18,8 @@ use crate::report::{Detail, LoadReport, ModelReport, Quantiles, ServerTimes, Sli
 const LAG_SHARE: f64 = 0.05;
 /// And where there is no SLO.
 const LAG_MAX_MS: f64 = 5.0;
+/// A client that is so many times later even once was stalled, and a server on the same machine likely too.
+const STALL: f64 = 10.0;
 
 /// The largest 99th percentile of the client's lag with which its numbers are believed.
 pub(crate) fn lag_limit_ms(models: &[ModelLoad]) -> f64 {
@@ -41,6 +43,12 @@ pub(crate) fn summarise(models: &[ModelLoad], state: &State, measured: Duration)
             "the client could not keep up: it sent requests up to {lag_ms:.1} ms late (p99; at most {limit_ms:.1} would do). \
              Latencies count from when requests were due, so they are too long, not too short. Lower the rate, give the \
              client cores of its own or more --connections"
+        ));
+    }
+    let worst_ms = millis(state.lag_us.max());
+    if lag_ms <= limit_ms && worst_ms > limit_ms * STALL {
+        notes.push(format!(
+            "the client was once {worst_ms:.1} ms late: the machine stalled, and what that hit is not the server's doing"
         ));
     }
     LoadReport {

@@ -1,7 +1,10 @@
 //! The line that shows how a run goes while it goes.
 
 use downbeat_load::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Drawing takes time on a machine that is being measured.
+const DRAWS_PER_S: u8 = 5;
 
 /// A line on standard error; nothing where that is not a terminal.
 pub(super) struct Live {
@@ -10,7 +13,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn start() -> Live {
-        let bar = ProgressBar::new(0);
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S));
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
             bar.set_style(style);
         }

@@ -52,6 +52,20 @@ fn a_client_that_cannot_keep_up_is_told_of() {
 }
 
 #[test]
+fn a_stall_of_the_machine_is_told_of() {
+    let models = models(&[20]);
+    let account = Account::new(vec![models[0].slo], Duration::ZERO, 2_000 * MS);
+    for i in 0..200 {
+        let mut ticket = account.issue(Due { at: i * MS, model: 0 });
+        ticket.sent(i * MS + if i == 100 { 11 * MS } else { MS / 10 });
+        ticket.settle((i + 15) * MS, Ending::Answered(Answer::Result(None)));
+    }
+    let report = summarise(&models, &account.close(), 2_000 * MS);
+    assert!(report.client_kept_up);
+    assert!(report.notes[0].contains("the machine stalled"), "{:?}", report.notes);
+}
+
+#[test]
 fn a_run_without_requests_has_a_report() {
     let report = run(&[], Duration::ZERO);
     assert_eq!((report.offered, report.in_slo_share, report.goodput_rps), (0, 1.0, 0.0));
