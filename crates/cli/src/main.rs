@@ -4,6 +4,7 @@ mod goodput;
 mod load;
 mod log;
 mod output;
+mod plan;
 mod profile;
 mod serve;
 mod simulate;
@@ -30,6 +31,7 @@ enum Command {
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
     Load(Box<load::Arguments>),
+    Plan(Box<plan::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,15 @@
+//! Which measured batches fit into a slice's memory.
+
+use downbeat_mig::SliceProfile;
+use downbeat_profile::Measurement;
+
+/// The `(batch, latency_ms)` points whose memory fits: what the user says of the service, or else what was measured.
+pub(super) fn points_that_fit(
+    measured: &[Measurement],
+    slice: &SliceProfile,
+    memory_mib: Option<f64>,
+) -> Vec<(u32, f64)> {
+    let needs = |point: &Measurement| memory_mib.or(point.peak_mib).or(point.weights_mib).unwrap_or(0.0);
+    let fits = |point: &&Measurement| needs(point) <= slice.memory_mib;
+    measured.iter().filter(fits).map(|point| (point.batch, point.latency_ms)).collect()
+}

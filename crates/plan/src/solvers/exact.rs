@@ -1,0 +1,339 @@
+//! Exact: a bound by prices, a plan near it, and what is left in between by integer programming.
+
+use downbeat_milp::Status;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+use super::compact::Compact;
+use super::patterns::PatternModel;
+use crate::infeasible::{self, Infeasible, Shortage};
+use crate::prices::cover::{self, Pattern};
+use crate::prices::dual::{self, Prices};
+use crate::prices::round::{Rounding, add_configurations, supply};
+use crate::problem::Problem;
+use crate::solver::{Allocation, Bound, Progress, Run, Solved, Solver, Unsolved};
+
+/// The exact planner.
+pub struct Exact;
+
+/// Patterns per service that a plan is looked for in, in turn.
+const PATTERNS: [usize; 2] = [16, 64];
+/// Patterns in all that are given to an integer program.
+const MOST_PATTERNS: usize = 60_000;
+/// Budgets that a plan is looked for in, each step twice the one before.
+const MOST_BUDGETS: u32 = 24;
+/// How far prices are moved, as a share, to find other patterns.
+const SPREADS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
+
+impl Solver for Exact {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn about(&self) -> &'static str {
+        "bound by prices of slices, then integer programming; optimal when it ends, anytime with the gap"
+    }
+
+    fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
+        improve(problem, run, None)
+    }
+}
+
+/// The best plan, beginning from one that is known or from nothing.
+pub(super) fn improve(
+    problem: &Problem,
+    run: &Run<'_>,
+    known: Option<Allocation>,
+) -> Result<Solved, Unsolved> {
+    if let Some(unservable) = infeasible::unservable(problem) {
+        return Err(unservable.into());
+    }
+    let mut search = Search { problem, run, best: known, bound: Bound { cost: 0.0, name: "none" } };
+    let report = |bound: f64| search.report("prices", raised(problem, bound));
+    let Some(prices) = dual::best_prices(problem, run, &report)? else {
+        return Err(Unsolved::NotApplicable {
+            solver: "exact",
+            why: "a service cannot be served".to_owned(),
+        });
+    };
+    search.prove(prices.bound, "prices of slices");
+    let counted = problem.pools.iter().any(|pool| pool.count.is_some());
+    if counted && prices.bound > dual::beyond_any_plan(problem) {
+        return Err(too_small(problem, run, true)?.into());
+    }
+    let ended = search.is_proved() || search.choose(&prices)? || search.finish(&prices)?;
+    let Some(allocation) = search.best else {
+        return Err(too_small(problem, run, ended)?.into());
+    };
+    let mut notes = Vec::new();
+    if !ended && !run.backend.is_strong() {
+        notes.push(format!(
+            "planned with {}: run `make setup-solver`, or name libhighs in {}, for better plans and proofs",
+            run.backend.name(),
+            downbeat_milp::LIBRARY_VARIABLE
+        ));
+    }
+    Ok(Solved { allocation, bound: search.bound, notes })
+}
+
+/// A plan that is proved to cost at most (1 + `epsilon`) times the least: by one rounding of the relaxation over patterns where that does, otherwise
+/// by searching on.
+pub(crate) fn within(
+    problem: &Problem,
+    run: &Run<'_>,
+    epsilon: f64,
+    rounded: &dyn Fn(&[Vec<Pattern>], &PatternModel<'_>) -> Option<Vec<Vec<u32>>>,
+) -> Result<Solved, Unsolved> {
+    let Some(prices) = dual::best_prices(problem, run, &|_| {})? else {
+        return Err(Unsolved::NotApplicable { solver: "cms-ptas", why: "a job cannot be served".to_owned() });
+    };
+    let mut search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
+    search.prove(prices.bound, "prices of slices");
+    let patterns = search.supported_patterns(&prices, PATTERNS[0]);
+    let model = PatternModel::new(problem, &patterns, 0.0, f64::MAX);
+    if let Some(instances) = rounded(&patterns, &model) {
+        if let Some(gpus) = cover_used(problem, run, &instances)? {
+            search.offer(Allocation { instances, gpus });
+        }
+    }
+    if search.cost() <= search.bound.cost * (1.0 + epsilon) {
+        if let Some(allocation) = search.best {
+            return Ok(Solved { allocation, bound: search.bound, notes: Vec::new() });
+        }
+    }
+    improve(problem, run, search.best)
+}
+
+/// The fewest GPUs that have the slices used: an integer program as small as the table of configurations.
+fn cover_used(
+    problem: &Problem,
+    run: &Run<'_>,
+    instances: &[Vec<u32>],
+) -> Result<Option<Vec<u32>>, Unsolved> {
+    let mut program = downbeat_milp::Program::default();
+    let gpus = add_configurations(problem, &mut program, |index| problem.cost(index), true);
+    for slice in 0..problem.slices.len() {
+        let used: u32 = instances.iter().map(|counts| counts[slice]).sum();
+        program.at_least(&supply(problem, &gpus, slice), f64::from(used));
+    }
+    let answer = run
+        .backend
+        .solve(&program, &downbeat_milp::Limits { stop: run.stop, start: None, absolute_gap: 1e-6 })?;
+    Ok(answer.values.map(|values| gpus.iter().map(|variable| values[variable.0].round() as u32).collect()))
+}
+
+/// A bound at the next cost that a plan can have.
+pub(crate) fn raised(problem: &Problem, bound: f64) -> f64 {
+    problem.cost_step().map_or(bound, |step| (bound / step - 1e-6).ceil() * step)
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    run: &'a Run<'a>,
+    best: Option<Allocation>,
+    bound: Bound,
+}
+
+impl Search<'_> {
+    fn cost(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.cost(self.problem))
+    }
+
+    fn report(&self, phase: &'static str, bound: f64) {
+        (self.run.on_progress)(&Progress { phase, cost: self.cost(), bound: bound.max(self.bound.cost) });
+    }
+
+    fn prove(&mut self, bound: f64, name: &'static str) {
+        let bound = raised(self.problem, bound);
+        if bound > self.bound.cost {
+            self.bound = Bound { cost: bound, name };
+            self.report(name, bound);
+        }
+    }
+
+    /// Takes a plan if it is better. Whether it is the best.
+    fn offer(&mut self, allocation: Allocation) -> bool {
+        if allocation.cost(self.problem) < self.cost() - 1e-9 {
+            self.best = Some(allocation);
+            self.report("plan", self.bound.cost);
+        }
+        self.is_proved()
+    }
+
+    fn is_proved(&self) -> bool {
+        self.cost() <= self.bound.cost * (1.0 + 1e-9)
+    }
+
+    /// The difference that a better plan must make.
+    fn step(&self) -> f64 {
+        self.problem.cost_step().unwrap_or(self.bound.cost * 1e-4)
+    }
+
+    /// Plans of a few patterns per service, then of more: mostly there is one at the bound. Whether the best is proved.
+    fn choose(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        let services = self.problem.services.len();
+        for (round, &count) in PATTERNS.iter().enumerate() {
+            let patterns = self.supported_patterns(prices, count);
+            // A weak backend is given a plan first: it may not find one in time.
+            if self.best.is_none() && (!self.run.backend.is_strong() || services * count > MOST_PATTERNS) {
+                self.round(prices, &patterns);
+            }
+            if round > 0 && services * count > MOST_PATTERNS || (self.run.stop)() && self.best.is_some() {
+                break;
+            }
+            if self.is_proved() || self.search_patterns(&patterns, false)? {
+                return Ok(true);
+            }
+            if self.best.is_none() && round == 0 {
+                self.round(prices, &patterns);
+            }
+        }
+        Ok(self.is_proved())
+    }
+
+    /// A plan as near to the bound as patterns can be chosen one by one.
+    fn round(&mut self, prices: &Prices, patterns: &[Vec<Pattern>]) {
+        let limited = self.problem.pools.iter().any(|pool| pool.count.is_some());
+        let rounding = Rounding { problem: self.problem, patterns, prices: &prices.slices, limited };
+        let mut budget = self.bound.cost;
+        let mut stride = self.step();
+        // Once a plan is wanted at any price, the search may not be told to stop.
+        let patient = Run { stop: if self.best.is_some() { self.run.stop } else { &|| false }, ..*self.run };
+        for _ in 0..MOST_BUDGETS {
+            if budget >= self.cost() {
+                return;
+            }
+            if let Some(allocation) = rounding.within(budget, &patient) {
+                self.offer(allocation);
+                return;
+            }
+            budget += stride;
+            stride *= 2.0;
+        }
+    }
+
+    /// Patterns that are the cheapest at prices like these: alike in worth and different in slices, so that what one service leaves
+    /// another can use. At most `most` per service.
+    fn supported_patterns(&self, prices: &Prices, most: usize) -> Vec<Vec<Pattern>> {
+        let worth = |counts: &[u32]| {
+            counts.iter().zip(&prices.slices).map(|(&count, price)| f64::from(count) * price).sum()
+        };
+        (0..self.problem.services.len())
+            .into_par_iter()
+            .map(|service| {
+                let mut random =
+                    Xoshiro256PlusPlus::seed_from_u64(self.run.seed.wrapping_add(service as u64));
+                let mut found = vec![prices.patterns[service].clone()];
+                for attempt in 0..2 * most {
+                    let spread = SPREADS[attempt % SPREADS.len()];
+                    let nearby: Vec<f64> = prices
+                        .slices
+                        .iter()
+                        .map(|price| price * (1.0 + random.random_range(-spread..spread)))
+                        .collect();
+                    let Some((mut pattern, _)) = cover::cheapest(self.problem, service, &nearby) else {
+                        continue;
+                    };
+                    if found.iter().all(|known| known.counts != pattern.counts) {
+                        pattern.worth = worth(&pattern.counts);
+                        found.push(pattern);
+                    }
+                }
+                found.sort_by(|a, b| a.worth.total_cmp(&b.worth));
+                found.truncate(most);
+                found
+            })
+            .collect()
+    }
+
+    /// Each service's patterns worth at most `limit` more than its cheapest; at most `most`. Whether these are all.
+    fn patterns_within(&self, prices: &Prices, limit: f64, most: usize) -> (Vec<Vec<Pattern>>, bool) {
+        let mut complete = true;
+        let patterns = (prices.patterns.iter().enumerate())
+            .map(|(service, cheapest)| {
+                let worth = cheapest.worth + limit;
+                let (mut found, all) = cover::all_within(self.problem, service, &prices.slices, worth, most);
+                complete &= all;
+                if !found.iter().any(|pattern| pattern.counts == cheapest.counts) {
+                    found.insert(0, cheapest.clone());
+                    found.truncate(most.max(1));
+                }
+                found
+            })
+            .collect();
+        (patterns, complete)
+    }
+
+    /// By the integer program that settles it. Whether the best plan is proved.
+    fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        if (self.run.stop)() && self.best.is_some() {
+            return Ok(false);
+        }
+        // A better plan than the best known uses no pattern dearer than the gap: with all of those the model is exact.
+        let gap = (self.cost() - self.step() - prices.bound).max(0.0) + 1e-6;
+        let most = MOST_PATTERNS / self.problem.services.len().max(1);
+        if gap.is_finite() {
+            let (all, complete) = self.patterns_within(prices, gap, most);
+            if complete {
+                return self.search_patterns(&all, true);
+            }
+        }
+        if !Compact::is_exact(self.problem) {
+            return Ok(false);
+        }
+        let mut compact = Compact::new(self.problem);
+        compact.cost_within(self.bound.cost, self.cost().min(1e9) - self.step());
+        let answer = compact.solve(self.run, self.step() * 0.999)?;
+        if let Some(values) = &answer.values {
+            self.offer(compact.allocation(values));
+        }
+        self.settle(answer.status, answer.bound, "compact model");
+        Ok(self.is_proved())
+    }
+
+    /// Plans of these patterns that are better than the best; where `complete`, that there is none proves the best.
+    fn search_patterns(&mut self, patterns: &[Vec<Pattern>], complete: bool) -> Result<bool, Unsolved> {
+        let model =
+            PatternModel::new(self.problem, patterns, self.bound.cost, self.cost().min(1e9) - self.step());
+        let answer = model.solve(self.run, self.step() * 0.999)?;
+        if let Some(values) = &answer.values {
+            self.offer(model.allocation(values));
+        }
+        if complete {
+            self.settle(answer.status, answer.bound, "pattern model");
+        }
+        Ok(self.is_proved())
+    }
+
+    /// What an exact model's end proves.
+    fn settle(&mut self, status: Status, bound: f64, name: &'static str) {
+        match status {
+            Status::Infeasible if self.best.is_some() => {
+                self.bound = Bound { cost: self.cost(), name };
+                self.report(name, self.bound.cost);
+            }
+            Status::Infeasible => {}
+            Status::Optimal | Status::Stopped => self.prove(bound.min(self.cost()), name),
+        }
+    }
+}
+
+/// The pools have too few GPUs: for each, how many would do if only it were larger.
+fn too_small(problem: &Problem, run: &Run<'_>, proved: bool) -> Result<Infeasible, Unsolved> {
+    let mut short = Vec::new();
+    for (index, pool) in problem.pools.iter().enumerate() {
+        let Some(count) = pool.count else { continue };
+        let mut larger = problem.clone();
+        larger.pools[index].count = None;
+        for (other, pool) in larger.pools.iter_mut().enumerate() {
+            // Only this pool's GPUs are to be few.
+            pool.cost = if other == index { 1.0 } else { 1e-3 };
+        }
+        if let Ok(solved) = improve(&larger, run, None) {
+            let needed = solved.allocation.by_pool(&larger)[index];
+            short.push(Shortage { gpu: pool.gpu.name.clone(), count, needed });
+        }
+    }
+    Ok(Infeasible::Pools { short, proved })
+}
