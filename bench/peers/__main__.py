@@ -101,8 +101,10 @@ def main():
     parser.add_argument("--rivals", default="triton", help=f"some of {','.join(RIVALS)}")
     parser.add_argument("--requests", type=int, default=1000, help="requests of the rarest model in each run")
     parser.add_argument("--tuning-requests", type=int, default=300, help="the same, while rivals are tuned")
+    parser.add_argument("--scale", type=int, default=cases.SCALE, help="how much slower than an H200 everything is")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     arguments = parser.parse_args()
+    cases.SCALE = arguments.scale
     # Whoever stops it, the servers are to be stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     rivals = [name for name in arguments.rivals.split(",") if name]

@@ -16,6 +16,7 @@ sys.path.append(str(HERE.parent.parent / "tests/clients"))
 
 import servers  # noqa: E402
 
+import cases  # noqa: E402
 from cases import DEVICES, Case, Model  # noqa: E402
 from processes import family  # noqa: E402
 
@@ -54,6 +55,8 @@ class Downbeat(servers.DownbeatServer):
             f"--device=emulated:{DEVICES}",
             "--address=127.0.0.1",
             "--drain-s=0",
+            # Scaled up like all other times: the default of 100 ms is meant for an H200.
+            f"--max-wait-ms={max(100, 100 * cases.SCALE / 15)}",
             *self.flags(),
             *self.more,
         ]
