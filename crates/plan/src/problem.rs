@@ -128,6 +128,14 @@ impl Problem {
         &self.pools[pool].gpu.profiles[profile].name
     }
 
+    /// The `(batch, latency_ms)` points of a service on a kind of slice that fit in its memory; `None` where it was not measured.
+    pub(crate) fn points(&self, service: &Service, slice: Slice) -> Option<Vec<(u32, f64)>> {
+        let pool = &self.pools[slice.pool];
+        let class = build::class_of(pool, slice.profile)?;
+        let measured = pool.measured.measurements(&service.model, &class)?;
+        Some(memory::points_that_fit(measured, &pool.gpu.profiles[slice.profile], service.memory_mib))
+    }
+
     /// What instances of a service serve together: `counts` by kind of slice.
     pub fn capacity(&self, service: usize, counts: &[u32]) -> f64 {
         let of_slice = |(curve, &count): (&Option<Curve>, &u32)| {

@@ -3,13 +3,14 @@
 mod pools;
 mod services;
 
+pub(super) use pools::class_of;
+
 use std::path::Path;
 
 use downbeat_mig::Partitions;
 use toml::Spanned;
 
 use super::file::ProblemFile;
-use super::memory::points_that_fit;
 use super::source::{ProblemError, Source, suggestion};
 use super::{Configuration, Pool, Problem, Service, Slice};
 use crate::rule::{Curve, Rule, Step};
@@ -103,11 +104,8 @@ fn curves(
     simulator: &dyn Simulator,
 ) -> Result<Vec<Option<Curve>>, String> {
     let curve = |slice: &Slice| {
-        let pool = &problem.pools[slice.pool];
-        let profile = &pool.gpu.profiles[slice.profile];
-        let Some(class) = pools::class_of(pool, slice.profile) else { return Ok(None) };
-        let Some(measured) = pool.measured.measurements(&service.model, &class) else { return Ok(None) };
-        let points = points_that_fit(measured, profile, service.memory_mib);
+        let Some(class) = class_of(&problem.pools[slice.pool], slice.profile) else { return Ok(None) };
+        let points = problem.points(service, *slice).unwrap_or_default();
         if points.is_empty() {
             return Ok(None);
         }

@@ -85,7 +85,7 @@ fn beside(source: &Source<'_>, path: &str) -> PathBuf {
 }
 
 /// The class of devices that a profile of a pool's GPU is measured as: by its full name, or by its short one.
-pub(super) fn class_of(pool: &Pool, profile: usize) -> Option<String> {
+pub(in crate::problem) fn class_of(pool: &Pool, profile: usize) -> Option<String> {
     let profile = &pool.gpu.profiles[profile];
     let classes =
         [format!("{}/{}", pool.device, profile.name), format!("{}/{}", pool.device, profile.short_name())];

@@ -1,0 +1,111 @@
+//! Problems that have no plan: which service or pool, why, and what would do.
+
+#[cfg(test)]
+mod tests;
+
+use crate::problem::{Problem, Service};
+use crate::rule::{Curve, Rule};
+
+/// There is no plan.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Infeasible {
+    /// Services that no slice can serve in time.
+    #[error("no plan exists: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Services(Vec<Unservable>),
+    /// The pools have too few GPUs.
+    #[error("no plan exists{}: {}", if *.proved { "" } else { ", as far as was found" }, .short.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Pools {
+        /// What is short.
+        short: Vec<Shortage>,
+        /// Whether it is certain that fewer GPUs do not do.
+        proved: bool,
+    },
+}
+
+/// A service that no slice can serve within its SLO.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("service {service:?} ({model}, SLO {slo_ms} ms): {why}{}", nearest(*.nearest_slo_ms))]
+pub struct Unservable {
+    /// Its name.
+    pub service: String,
+    /// Its model.
+    pub model: String,
+    /// What it asks for.
+    pub slo_ms: f64,
+    /// What stands in the way.
+    pub why: String,
+    /// The least SLO that a slice can meet; `None` where none would help.
+    pub nearest_slo_ms: Option<f64>,
+}
+
+fn nearest(slo_ms: Option<f64>) -> String {
+    slo_ms.map_or(String::new(), |slo| format!("; the nearest feasible SLO is {slo} ms"))
+}
+
+/// A pool with too few GPUs.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{gpu} has {count} GPUs, and {needed} would do")]
+pub struct Shortage {
+    /// The GPU type.
+    pub gpu: String,
+    /// How many there are.
+    pub count: u32,
+    /// With how many there is a plan.
+    pub needed: u32,
+}
+
+/// The services that no slice serves in time, if any.
+pub fn unservable(problem: &Problem) -> Option<Infeasible> {
+    let found: Vec<Unservable> = (problem.services.iter().zip(&problem.curves))
+        .filter(|(_, curves)| curves.iter().all(Option::is_none))
+        .map(|(service, _)| explain(problem, service))
+        .collect();
+    (!found.is_empty()).then_some(Infeasible::Services(found))
+}
+
+fn explain(problem: &Problem, service: &Service) -> Unservable {
+    let mut measured = false;
+    let mut fits = false;
+    let mut nearest: Option<f64> = None;
+    let mut fastest: Option<(f64, &str)> = None;
+    for (index, slice) in problem.slices.iter().enumerate() {
+        let points = problem.points(service, *slice);
+        let Some(points) = points else { continue };
+        measured = true;
+        for (_, latency) in points {
+            fits = true;
+            if fastest.is_none_or(|(best, _)| latency < best) {
+                fastest = Some((latency, problem.slice_name(index)));
+            }
+            let slo = least_slo(problem.rule, latency);
+            nearest = Some(nearest.map_or(slo, |best| best.min(slo)));
+        }
+    }
+    let why = match fastest {
+        Some((latency, slice)) => {
+            format!("its fastest batch takes {latency} ms, on {slice}, too long under rule {}", problem.rule)
+        }
+        None if measured && !fits => {
+            "it does not fit into the memory of any slice that may be used".to_owned()
+        }
+        None => "it was measured on no slice that may be used".to_owned(),
+    };
+    Unservable {
+        service: service.name.clone(),
+        model: service.model.clone(),
+        slo_ms: service.slo_ms,
+        why,
+        nearest_slo_ms: nearest,
+    }
+}
+
+/// The least SLO, to the next tenth of a millisecond, under which a rule counts a batch of this latency.
+fn least_slo(rule: Rule, latency_ms: f64) -> f64 {
+    // The simulator's own answer is not known here; a batch that waits for another one is what it comes down to.
+    let rule = if rule == Rule::Measured { Rule::Half } else { rule };
+    let mut slo = (latency_ms * 10.0).ceil() / 10.0;
+    while Curve::by_rule(rule, &[(1, latency_ms)], slo).is_none() {
+        slo = (slo * 10.0 + 1.0).round() / 10.0;
+    }
+    slo
+}

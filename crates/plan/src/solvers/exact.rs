@@ -1,0 +1,242 @@
+//! Exact: a bound by prices, a plan near it, and what is left in between by integer programming.
+
+use downbeat_milp::Status;
+
+use super::compact::Compact;
+use super::patterns::PatternModel;
+use crate::infeasible::{self, Infeasible, Shortage};
+use crate::prices::cover::{self, Pattern};
+use crate::prices::dual::{self, Prices};
+use crate::prices::round::Rounding;
+use crate::problem::Problem;
+use crate::solver::{Allocation, Bound, Progress, Run, Solved, Solver, Unsolved};
+
+/// The exact planner.
+pub struct Exact;
+
+/// Patterns per service that a plan is first looked for in.
+const FIRST_PATTERNS: usize = 16;
+/// Patterns in all that are given to an integer program.
+const MOST_PATTERNS: usize = 60_000;
+/// Budgets that a plan is looked for in, one step of cost apart, before the steps grow.
+const NEAR_BUDGETS: u32 = 4;
+
+impl Solver for Exact {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn about(&self) -> &'static str {
+        "bound by prices of slices, then integer programming; optimal when it ends, anytime with the gap"
+    }
+
+    fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
+        improve(problem, run, None)
+    }
+}
+
+/// The best plan, beginning from one that is known or from nothing.
+pub(super) fn improve(
+    problem: &Problem,
+    run: &Run<'_>,
+    known: Option<Allocation>,
+) -> Result<Solved, Unsolved> {
+    if let Some(unservable) = infeasible::unservable(problem) {
+        return Err(unservable.into());
+    }
+    let mut search = Search { problem, run, best: known, bound: Bound { cost: 0.0, name: "none" } };
+    let report = |bound: f64| search.report("prices", raised(problem, bound));
+    let Some(prices) = dual::best_prices(problem, run, &report)? else {
+        return Err(Unsolved::NotApplicable {
+            solver: "exact",
+            why: "a service cannot be served".to_owned(),
+        });
+    };
+    search.prove(prices.bound, "prices of slices");
+    if prices.bound > dual::penalty(problem) / 2.0 {
+        return Err(too_small(problem, run, true)?.into());
+    }
+    let ended = search.round(&prices) || search.finish(&prices)?;
+    let Some(allocation) = search.best else {
+        return Err(too_small(problem, run, ended)?.into());
+    };
+    let mut notes = Vec::new();
+    if !ended && !run.backend.is_strong() {
+        notes.push(format!(
+            "planned with {}: run `make setup-solver`, or name libhighs in {}, for better plans and proofs",
+            run.backend.name(),
+            downbeat_milp::LIBRARY_VARIABLE
+        ));
+    }
+    Ok(Solved { allocation, bound: search.bound, notes })
+}
+
+/// A bound at the next cost that a plan can have.
+pub(crate) fn raised(problem: &Problem, bound: f64) -> f64 {
+    problem.cost_step().map_or(bound, |step| (bound / step - 1e-6).ceil() * step)
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    run: &'a Run<'a>,
+    best: Option<Allocation>,
+    bound: Bound,
+}
+
+impl Search<'_> {
+    fn cost(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.cost(self.problem))
+    }
+
+    fn report(&self, phase: &'static str, bound: f64) {
+        (self.run.on_progress)(&Progress { phase, cost: self.cost(), bound: bound.max(self.bound.cost) });
+    }
+
+    fn prove(&mut self, bound: f64, name: &'static str) {
+        let bound = raised(self.problem, bound);
+        if bound > self.bound.cost {
+            self.bound = Bound { cost: bound, name };
+            self.report(name, bound);
+        }
+    }
+
+    /// Takes a plan if it is better. Whether it is the best.
+    fn offer(&mut self, allocation: Allocation) -> bool {
+        if allocation.cost(self.problem) < self.cost() - 1e-9 {
+            self.best = Some(allocation);
+            self.report("plan", self.bound.cost);
+        }
+        self.is_proved()
+    }
+
+    fn is_proved(&self) -> bool {
+        self.cost() <= self.bound.cost * (1.0 + 1e-9)
+    }
+
+    /// The difference that a better plan must make.
+    fn step(&self) -> f64 {
+        self.problem.cost_step().unwrap_or(self.bound.cost * 1e-4)
+    }
+
+    /// A plan as near to the bound as patterns can be chosen. Whether it is proved to be the best.
+    fn round(&mut self, prices: &Prices) -> bool {
+        if self.is_proved() {
+            return true;
+        }
+        let limit = (self.step() * 2.0).min(prices.bound);
+        let patterns = self.patterns_within(prices, limit, FIRST_PATTERNS).0;
+        let limited = self.problem.pools.iter().any(|pool| pool.count.is_some());
+        let rounding =
+            Rounding { problem: self.problem, patterns: &patterns, prices: &prices.slices, limited };
+        let mut budget = self.bound.cost;
+        let mut stride = self.step();
+        for attempt in 0.. {
+            if (self.run.stop)() && self.best.is_some() || budget >= self.cost() || attempt > 24 {
+                break;
+            }
+            // Once a plan is wanted at any price, the search may not be told to stop.
+            let patient =
+                Run { stop: if self.best.is_some() { self.run.stop } else { &|| false }, ..*self.run };
+            if let Some(allocation) = rounding.within(budget, &patient) {
+                return self.offer(allocation);
+            }
+            budget += stride;
+            if attempt >= NEAR_BUDGETS {
+                stride *= 2.0;
+            }
+        }
+        self.is_proved()
+    }
+
+    /// Each service's patterns worth at most `limit` more than its cheapest; at most `most`. Whether these are all.
+    fn patterns_within(&self, prices: &Prices, limit: f64, most: usize) -> (Vec<Vec<Pattern>>, bool) {
+        let mut complete = true;
+        let patterns = (prices.patterns.iter().enumerate())
+            .map(|(service, cheapest)| {
+                let worth = cheapest.worth + limit;
+                let (mut found, all) = cover::all_within(self.problem, service, &prices.slices, worth, most);
+                complete &= all;
+                if !found.iter().any(|pattern| pattern.counts == cheapest.counts) {
+                    found.insert(0, cheapest.clone());
+                    found.truncate(most.max(1));
+                }
+                found
+            })
+            .collect();
+        (patterns, complete)
+    }
+
+    /// By integer programs, from a small one to the one that settles it. Whether the best plan is proved.
+    fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        // A few patterns each: mostly there is a plan at the bound among them.
+        let few = self.patterns_within(prices, self.step(), FIRST_PATTERNS).0;
+        if self.search_patterns(&few, false)? || (self.run.stop)() {
+            return Ok(self.is_proved());
+        }
+        // A better plan than the best known uses no pattern dearer than the gap: with all of those the model is exact.
+        let gap = (self.cost() - self.step() - prices.bound).max(0.0) + 1e-6;
+        let most = MOST_PATTERNS / self.problem.services.len().max(1);
+        if gap.is_finite() {
+            let (all, complete) = self.patterns_within(prices, gap, most);
+            if complete {
+                return self.search_patterns(&all, true);
+            }
+        }
+        if !Compact::is_exact(self.problem) {
+            return Ok(false);
+        }
+        let mut compact = Compact::new(self.problem);
+        compact.cost_within(self.bound.cost, self.cost().min(1e9) - self.step());
+        let answer = compact.solve(self.run, self.step() * 0.999)?;
+        if let Some(values) = &answer.values {
+            self.offer(compact.allocation(values));
+        }
+        self.settle(answer.status, answer.bound, "compact model");
+        Ok(self.is_proved())
+    }
+
+    /// Plans of these patterns that are better than the best; where `complete`, that there is none proves the best.
+    fn search_patterns(&mut self, patterns: &[Vec<Pattern>], complete: bool) -> Result<bool, Unsolved> {
+        let model =
+            PatternModel::new(self.problem, patterns, self.bound.cost, self.cost().min(1e9) - self.step());
+        let answer = model.solve(self.run, self.step() * 0.999)?;
+        if let Some(values) = &answer.values {
+            self.offer(model.allocation(values));
+        }
+        if complete {
+            self.settle(answer.status, answer.bound, "pattern model");
+        }
+        Ok(self.is_proved())
+    }
+
+    /// What an exact model's end proves.
+    fn settle(&mut self, status: Status, bound: f64, name: &'static str) {
+        match status {
+            Status::Infeasible if self.best.is_some() => {
+                self.bound = Bound { cost: self.cost(), name };
+                self.report(name, self.bound.cost);
+            }
+            Status::Infeasible => {}
+            Status::Optimal | Status::Stopped => self.prove(bound.min(self.cost()), name),
+        }
+    }
+}
+
+/// The pools have too few GPUs: for each, how many would do if only it were larger.
+fn too_small(problem: &Problem, run: &Run<'_>, proved: bool) -> Result<Infeasible, Unsolved> {
+    let mut short = Vec::new();
+    for (index, pool) in problem.pools.iter().enumerate() {
+        let Some(count) = pool.count else { continue };
+        let mut larger = problem.clone();
+        larger.pools[index].count = None;
+        for (other, pool) in larger.pools.iter_mut().enumerate() {
+            // Only this pool's GPUs are to be few.
+            pool.cost = if other == index { 1.0 } else { 1e-3 };
+        }
+        if let Ok(solved) = improve(&larger, run, None) {
+            let needed = solved.allocation.by_pool(&larger)[index];
+            short.push(Shortage { gpu: pool.gpu.name.clone(), count, needed });
+        }
+    }
+    Ok(Infeasible::Pools { short, proved })
+}

@@ -1,0 +1,248 @@
+//! MIG-serving's fast algorithm (arXiv 2109.11067, section 5.2): GPU by GPU, the configuration that helps most.
+//!
+//! A service's *completion rate* c_j is the share of its demand that is served. A GPU cut and filled in some way adds u_j to it; its score
+//! is sum_j (1 - c_j) min(u_j, 1 - c_j): services that lack much count more, and what is more than enough counts nothing. GPUs mix at
+//! most two services, or more when one of them is nearly satisfied; the best is taken until every demand is met.
+//!
+//! Where this departs: the paper scores all pairs of services; with more than some dozens only those that gain most alone are paired. And slices that
+//! the pair does not need are filled with other services by the same score, which is the paper's "more when nearly satisfied" at every step.
+
+use crate::infeasible::{self, Infeasible, Shortage};
+use crate::problem::Problem;
+use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
+
+/// The fast planner.
+pub struct Greedy;
+
+/// Pairs are formed among so many services.
+const PAIRED: usize = 24;
+
+impl Solver for Greedy {
+    fn name(&self) -> &'static str {
+        "greedy"
+    }
+
+    fn about(&self) -> &'static str {
+        "MIG-serving's fast algorithm: GPU by GPU the configuration with the best score"
+    }
+
+    fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
+        if let Some(unservable) = infeasible::unservable(problem) {
+            return Err(unservable.into());
+        }
+        let mut state = Deployment::new(problem);
+        while let Some(gpu) = state.best_gpu(PAIRED) {
+            state.add(&gpu);
+        }
+        let mut allocation = state.into_allocation();
+        tidy(problem, &mut allocation);
+        let bound = crate::bound::rule_free(problem);
+        (run.on_progress)(&Progress { phase: "greedy", cost: allocation.cost(problem), bound: bound.cost });
+        match over_limit(problem, &allocation) {
+            Some(infeasible) => Err(infeasible.into()),
+            None => Ok(Solved { allocation, bound, notes: Vec::new() }),
+        }
+    }
+}
+
+/// The pools that a plan takes more GPUs of than there are.
+pub(crate) fn over_limit(problem: &Problem, allocation: &Allocation) -> Option<Infeasible> {
+    let short: Vec<Shortage> = (problem.pools.iter().zip(allocation.by_pool(problem)))
+        .filter_map(|(pool, needed)| {
+            let count = pool.count.filter(|&count| needed > count)?;
+            Some(Shortage { gpu: pool.gpu.name.clone(), count, needed })
+        })
+        .collect();
+    (!short.is_empty()).then_some(Infeasible::Pools { short, proved: false })
+}
+
+/// Leaves out instances that are not needed, the largest first.
+pub(crate) fn tidy(problem: &Problem, allocation: &mut Allocation) {
+    for (service, counts) in allocation.instances.iter_mut().enumerate() {
+        for slice in (0..counts.len()).rev() {
+            while counts[slice] > 0 {
+                counts[slice] -= 1;
+                if !problem.is_served(service, counts) {
+                    counts[slice] += 1;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A GPU: how it is cut, and how many slices of each kind go to which service.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Filled {
+    pub(crate) configuration: usize,
+    /// (slice, service, how many)
+    pub(crate) instances: Vec<(usize, usize, u32)>,
+    pub(crate) score: f64,
+}
+
+/// A plan in the making: GPUs so far, and how much of each service's demand they serve.
+#[derive(Clone)]
+pub(crate) struct Deployment<'a> {
+    pub(crate) problem: &'a Problem,
+    pub(crate) allocation: Allocation,
+    /// How much of each demand is not served yet, from 1 to 0.
+    pub(crate) lacking: Vec<f64>,
+    left_in_pool: Vec<u32>,
+}
+
+impl<'a> Deployment<'a> {
+    pub(crate) fn new(problem: &'a Problem) -> Deployment<'a> {
+        Deployment {
+            problem,
+            allocation: Allocation::empty(problem),
+            lacking: vec![1.0; problem.services.len()],
+            left_in_pool: problem.pools.iter().map(|pool| pool.count.unwrap_or(u32::MAX)).collect(),
+        }
+    }
+
+    pub(crate) fn into_allocation(self) -> Allocation {
+        self.allocation
+    }
+
+    /// Adds a GPU.
+    pub(crate) fn add(&mut self, gpu: &Filled) {
+        self.allocation.gpus[gpu.configuration] += 1;
+        let pool = self.problem.configurations[gpu.configuration].pool;
+        self.left_in_pool[pool] = self.left_in_pool[pool].saturating_sub(1);
+        for &(slice, service, count) in &gpu.instances {
+            self.allocation.instances[service][slice] += count;
+        }
+        for &(_, service, _) in &gpu.instances {
+            self.lacking[service] = self.lack(service);
+        }
+    }
+
+    fn lack(&self, service: usize) -> f64 {
+        let counts = &self.allocation.instances[service];
+        if self.problem.is_served(service, counts) {
+            return 0.0;
+        }
+        let wanted = &self.problem.services[service];
+        let served = (self.problem.capacity(service, counts) / wanted.planned_rps()).min(1.0);
+        let replicas = f64::from(counts.iter().sum::<u32>()) / f64::from(wanted.min_replicas.max(1));
+        // What is not served is never called nothing.
+        (1.0 - served.min(replicas)).max(1e-9)
+    }
+
+    /// What `count` more instances on a kind of slice add to a service's completion rate.
+    pub(crate) fn gain(&self, service: usize, slice: usize, count: u32) -> f64 {
+        let Some(curve) = &self.problem.curves[service][slice] else { return 0.0 };
+        let have = self.allocation.instances[service][slice];
+        let more = curve.capacity(have + count) - curve.capacity(have);
+        let wanted = &self.problem.services[service];
+        // An instance that serves nothing by itself is a step towards several that do, and towards the replicas wanted.
+        let step = curve.best_rate() * f64::from(count) * 0.5;
+        let replica = f64::from(count) / f64::from(wanted.min_replicas.max(1));
+        let gain = more.max(if more <= 0.0 { step } else { 0.0 }) / wanted.planned_rps();
+        if wanted.min_replicas > 1 { gain.min(replica) } else { gain }
+    }
+
+    /// Services that still lack something.
+    pub(crate) fn unsatisfied(&self) -> Vec<usize> {
+        (0..self.lacking.len()).filter(|&service| self.lacking[service] > 0.0).collect()
+    }
+
+    /// Configurations of pools that have GPUs left; all of them where none has.
+    pub(crate) fn open_configurations(&self) -> Vec<usize> {
+        let all = 0..self.problem.configurations.len();
+        let open: Vec<usize> = all
+            .clone()
+            .filter(|&index| self.left_in_pool[self.problem.configurations[index].pool] > 0)
+            .collect();
+        if open.is_empty() { all.collect() } else { open }
+    }
+
+    /// The GPU with the best score per cost, with pairs among the `paired` services that gain most alone; `None` when nothing lacks.
+    pub(crate) fn best_gpu(&self, paired: usize) -> Option<Filled> {
+        let unsatisfied = self.unsatisfied();
+        let configurations = self.open_configurations();
+        let mut alone: Vec<(f64, usize)> = unsatisfied
+            .iter()
+            .map(|&service| {
+                let scores =
+                    configurations.iter().map(|&c| self.fill(c, &[service]).score / self.problem.cost(c));
+                (scores.fold(0.0, f64::max), service)
+            })
+            .collect();
+        alone.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        alone.truncate(paired);
+        let mut best: Option<Filled> = None;
+        for (index, &(_, first)) in alone.iter().enumerate() {
+            for &(_, second) in &alone[index..] {
+                for &configuration in &configurations {
+                    let filled = self.fill(configuration, &[first, second]);
+                    let worth = |filled: &Filled| filled.score / self.problem.cost(filled.configuration);
+                    if best.as_ref().is_none_or(|best| worth(&filled) > worth(best)) {
+                        best = Some(filled);
+                    }
+                }
+            }
+        }
+        let best = best?;
+        Some(self.fill_up(best, &unsatisfied))
+    }
+
+    /// A GPU cut this way, its slices given one by one, the largest first, to whichever of the services gains most.
+    pub(crate) fn fill(&self, configuration: usize, services: &[usize]) -> Filled {
+        let mut filled = Filled { configuration, instances: Vec::new(), score: 0.0 };
+        let slices = &self.problem.configurations[configuration].slices;
+        self.fill_slices(&mut filled, slices, services);
+        filled
+    }
+
+    /// Gives slices that are left to other services.
+    pub(crate) fn fill_up(&self, mut filled: Filled, services: &[usize]) -> Filled {
+        let mut left = self.problem.configurations[filled.configuration].slices.clone();
+        for &(slice, _, count) in &filled.instances {
+            left[slice] -= count;
+        }
+        if left.iter().any(|&count| count > 0) {
+            self.fill_slices(&mut filled, &left, services);
+        }
+        filled
+    }
+
+    fn fill_slices(&self, filled: &mut Filled, slices: &[u32], services: &[usize]) {
+        // What each service has been given on this GPU so far.
+        let mut given = |service: usize, filled: &Filled| -> f64 {
+            let own = filled.instances.iter().filter(|(_, owner, _)| *owner == service);
+            own.map(|&(slice, _, count)| self.gain(service, slice, count)).sum()
+        };
+        for slice in (0..slices.len()).rev() {
+            for _ in 0..slices[slice] {
+                let mut best: Option<(f64, usize)> = None;
+                for &service in services {
+                    if self.problem.curves[service][slice].is_none() {
+                        continue;
+                    }
+                    let lacking = self.lacking[service];
+                    let before = given(service, filled).min(lacking);
+                    let have: u32 = filled
+                        .instances
+                        .iter()
+                        .filter(|(kind, owner, _)| *kind == slice && *owner == service)
+                        .map(|&(_, _, count)| count)
+                        .sum();
+                    let others = given(service, filled) - self.gain(service, slice, have);
+                    let after = (others + self.gain(service, slice, have + 1)).min(lacking);
+                    let score = lacking * (after - before);
+                    if score > 1e-12 && best.is_none_or(|(most, _)| score > most) {
+                        best = Some((score, service));
+                    }
+                }
+                let Some((score, service)) = best else { break };
+                filled.score += score;
+                match filled.instances.iter_mut().find(|(kind, owner, _)| *kind == slice && *owner == service)
+                {
+                    Some(entry) => entry.2 += 1,
+                    None => filled.instances.push((slice, service, 1)),
+                }
+            }
+        }
+    }
+}
