@@ -20,7 +20,7 @@ pub(crate) struct Rounding<'a> {
 }
 
 /// How often the search begins again from a changed choice.
-const KICKS: usize = 40;
+const KICKS: usize = 6;
 /// The weight of what the chosen patterns are worth beside what is missing: of two choices that miss as much the cheaper is better.
 const WORTH_WEIGHT: f64 = 1e-3;
 

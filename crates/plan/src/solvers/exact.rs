@@ -1,6 +1,9 @@
 //! Exact: a bound by prices, a plan near it, and what is left in between by integer programming.
 
 use downbeat_milp::Status;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 
 use super::compact::Compact;
 use super::patterns::PatternModel;
@@ -20,6 +23,8 @@ const FIRST_PATTERNS: usize = 16;
 const MOST_PATTERNS: usize = 60_000;
 /// Budgets that a plan is looked for in, one step of cost apart, before the steps grow.
 const NEAR_BUDGETS: u32 = 4;
+/// How far prices are moved, as a share, to find other patterns.
+const SPREADS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
 impl Solver for Exact {
     fn name(&self) -> &'static str {
@@ -56,7 +61,11 @@ pub(super) fn improve(
     if prices.bound > dual::penalty(problem) / 2.0 {
         return Err(too_small(problem, run, true)?.into());
     }
-    let ended = search.round(&prices) || search.finish(&prices)?;
+    let few = search.supported_patterns(&prices);
+    let ended = search.is_proved()
+        || (run.backend.is_strong() && search.search_patterns(&few, false)?)
+        || search.round(&prices, &few)
+        || search.finish(&prices, &few)?;
     let Some(allocation) = search.best else {
         return Err(too_small(problem, run, ended)?.into());
     };
@@ -119,15 +128,9 @@ impl Search<'_> {
     }
 
     /// A plan as near to the bound as patterns can be chosen. Whether it is proved to be the best.
-    fn round(&mut self, prices: &Prices) -> bool {
-        if self.is_proved() {
-            return true;
-        }
-        let limit = (self.step() * 2.0).min(prices.bound);
-        let patterns = self.patterns_within(prices, limit, FIRST_PATTERNS).0;
+    fn round(&mut self, prices: &Prices, patterns: &[Vec<Pattern>]) -> bool {
         let limited = self.problem.pools.iter().any(|pool| pool.count.is_some());
-        let rounding =
-            Rounding { problem: self.problem, patterns: &patterns, prices: &prices.slices, limited };
+        let rounding = Rounding { problem: self.problem, patterns, prices: &prices.slices, limited };
         let mut budget = self.bound.cost;
         let mut stride = self.step();
         for attempt in 0.. {
@@ -146,6 +149,42 @@ impl Search<'_> {
             }
         }
         self.is_proved()
+    }
+
+    /// Patterns that are the cheapest at prices like these: alike in worth and different in slices, so that what one service leaves
+    /// another can use.
+    fn supported_patterns(&self, prices: &Prices) -> Vec<Vec<Pattern>> {
+        (0..self.problem.services.len())
+            .into_par_iter()
+            .map(|service| {
+                let mut random =
+                    Xoshiro256PlusPlus::seed_from_u64(self.run.seed.wrapping_add(service as u64));
+                let mut found = vec![prices.patterns[service].clone()];
+                for attempt in 0..2 * FIRST_PATTERNS {
+                    let spread = SPREADS[attempt % SPREADS.len()];
+                    let nearby: Vec<f64> = prices
+                        .slices
+                        .iter()
+                        .map(|price| price * (1.0 + random.random_range(-spread..spread)))
+                        .collect();
+                    let Some((mut pattern, _)) = cover::cheapest(self.problem, service, &nearby) else {
+                        continue;
+                    };
+                    if found.iter().all(|known| known.counts != pattern.counts) {
+                        pattern.worth = pattern
+                            .counts
+                            .iter()
+                            .zip(&prices.slices)
+                            .map(|(&count, price)| f64::from(count) * price)
+                            .sum();
+                        found.push(pattern);
+                    }
+                }
+                found.sort_by(|a, b| a.worth.total_cmp(&b.worth));
+                found.truncate(FIRST_PATTERNS);
+                found
+            })
+            .collect()
     }
 
     /// Each service's patterns worth at most `limit` more than its cheapest; at most `most`. Whether these are all.
@@ -167,10 +206,9 @@ impl Search<'_> {
     }
 
     /// By integer programs, from a small one to the one that settles it. Whether the best plan is proved.
-    fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+    fn finish(&mut self, prices: &Prices, few: &[Vec<Pattern>]) -> Result<bool, Unsolved> {
         // A few patterns each: mostly there is a plan at the bound among them.
-        let few = self.patterns_within(prices, self.step(), FIRST_PATTERNS).0;
-        if self.search_patterns(&few, false)? || (self.run.stop)() {
+        if !self.run.backend.is_strong() && self.search_patterns(few, false)? || (self.run.stop)() {
             return Ok(self.is_proved());
         }
         // A better plan than the best known uses no pattern dearer than the gap: with all of those the model is exact.

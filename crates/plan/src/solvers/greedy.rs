@@ -14,8 +14,14 @@ use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
 /// The fast planner.
 pub struct Greedy;
 
-/// Pairs are formed among so many services.
-const PAIRED: usize = 24;
+/// Pairs are formed among so many services; fewer where there are many, for time.
+fn paired(services: usize) -> usize {
+    match services {
+        0..=60 => 24,
+        61..=250 => 12,
+        _ => 4,
+    }
+}
 
 impl Solver for Greedy {
     fn name(&self) -> &'static str {
@@ -31,7 +37,7 @@ impl Solver for Greedy {
             return Err(unservable.into());
         }
         let mut state = Deployment::new(problem);
-        while let Some(gpu) = state.best_gpu(PAIRED) {
+        while let Some(gpu) = state.best_gpu(paired(problem.services.len())) {
             state.add(&gpu);
         }
         let mut allocation = state.into_allocation();
@@ -88,16 +94,33 @@ pub(crate) struct Deployment<'a> {
     /// How much of each demand is not served yet, from 1 to 0.
     pub(crate) lacking: Vec<f64>,
     left_in_pool: Vec<u32>,
+    /// What the best GPU for each service alone would score per cost; kept up to date, because asking for all of them at every step
+    /// would take longer than all the rest.
+    alone: Vec<f64>,
 }
 
 impl<'a> Deployment<'a> {
     pub(crate) fn new(problem: &'a Problem) -> Deployment<'a> {
-        Deployment {
+        let mut empty = Deployment {
             problem,
             allocation: Allocation::empty(problem),
             lacking: vec![1.0; problem.services.len()],
             left_in_pool: problem.pools.iter().map(|pool| pool.count.unwrap_or(u32::MAX)).collect(),
+            alone: Vec::new(),
+        };
+        empty.alone = (0..problem.services.len()).map(|service| empty.score_alone(service)).collect();
+        empty
+    }
+
+    /// What the best GPU for a service alone would score per cost.
+    fn score_alone(&self, service: usize) -> f64 {
+        if self.lacking[service] <= 0.0 {
+            return 0.0;
         }
+        let open = self.open_configurations();
+        open.into_iter()
+            .map(|index| self.fill(index, &[service]).score / self.problem.cost(index))
+            .fold(0.0, f64::max)
     }
 
     pub(crate) fn into_allocation(self) -> Allocation {
@@ -114,6 +137,13 @@ impl<'a> Deployment<'a> {
         }
         for &(_, service, _) in &gpu.instances {
             self.lacking[service] = self.lack(service);
+        }
+        if self.left_in_pool[pool] == 0 {
+            self.alone = (0..self.alone.len()).map(|service| self.score_alone(service)).collect();
+        } else {
+            for &(_, service, _) in &gpu.instances {
+                self.alone[service] = self.score_alone(service);
+            }
         }
     }
 
@@ -161,21 +191,19 @@ impl<'a> Deployment<'a> {
     pub(crate) fn best_gpu(&self, paired: usize) -> Option<Filled> {
         let unsatisfied = self.unsatisfied();
         let configurations = self.open_configurations();
-        let mut alone: Vec<(f64, usize)> = unsatisfied
-            .iter()
-            .map(|&service| {
-                let scores =
-                    configurations.iter().map(|&c| self.fill(c, &[service]).score / self.problem.cost(c));
-                (scores.fold(0.0, f64::max), service)
-            })
-            .collect();
-        alone.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        alone.truncate(paired);
+        let mut leaders: Vec<usize> = unsatisfied.clone();
+        let better = |a: &usize, b: &usize| self.alone[*b].total_cmp(&self.alone[*a]).then(a.cmp(b));
+        if leaders.len() > paired {
+            leaders.select_nth_unstable_by(paired, better);
+            leaders.truncate(paired);
+        }
+        leaders.sort_by(better);
         let mut best: Option<Filled> = None;
-        for (index, &(_, first)) in alone.iter().enumerate() {
-            for &(_, second) in &alone[index..] {
+        for (index, &first) in leaders.iter().enumerate() {
+            for &second in &leaders[index..] {
                 for &configuration in &configurations {
-                    let filled = self.fill(configuration, &[first, second]);
+                    let pair = [first, second];
+                    let filled = self.fill(configuration, if first == second { &pair[..1] } else { &pair });
                     let worth = |filled: &Filled| filled.score / self.problem.cost(filled.configuration);
                     if best.as_ref().is_none_or(|best| worth(&filled) > worth(best)) {
                         best = Some(filled);
@@ -209,34 +237,37 @@ impl<'a> Deployment<'a> {
 
     fn fill_slices(&self, filled: &mut Filled, slices: &[u32], services: &[usize]) {
         // What each service has been given on this GPU so far.
-        let mut given = |service: usize, filled: &Filled| -> f64 {
+        let given = |service: usize| {
             let own = filled.instances.iter().filter(|(_, owner, _)| *owner == service);
-            own.map(|&(slice, _, count)| self.gain(service, slice, count)).sum()
+            own.map(|&(slice, _, count)| self.gain(service, slice, count)).sum::<f64>()
         };
-        for slice in (0..slices.len()).rev() {
+        let mut given: Vec<f64> = services.iter().map(|&service| given(service)).collect();
+        for slice in (0..slices.len()).rev().filter(|&slice| slices[slice] > 0) {
+            let have = |service: usize| {
+                let own =
+                    filled.instances.iter().find(|(kind, owner, _)| *kind == slice && *owner == service);
+                own.map_or(0, |(_, _, count)| *count)
+            };
+            let mut have: Vec<u32> = services.iter().map(|&service| have(service)).collect();
             for _ in 0..slices[slice] {
-                let mut best: Option<(f64, usize)> = None;
-                for &service in services {
-                    if self.problem.curves[service][slice].is_none() {
+                let mut best: Option<(f64, usize, f64)> = None;
+                for (index, &service) in services.iter().enumerate() {
+                    let lacking = self.lacking[service];
+                    if given[index] >= lacking || self.problem.curves[service][slice].is_none() {
                         continue;
                     }
-                    let lacking = self.lacking[service];
-                    let before = given(service, filled).min(lacking);
-                    let have: u32 = filled
-                        .instances
-                        .iter()
-                        .filter(|(kind, owner, _)| *kind == slice && *owner == service)
-                        .map(|&(_, _, count)| count)
-                        .sum();
-                    let others = given(service, filled) - self.gain(service, slice, have);
-                    let after = (others + self.gain(service, slice, have + 1)).min(lacking);
-                    let score = lacking * (after - before);
-                    if score > 1e-12 && best.is_none_or(|(most, _)| score > most) {
-                        best = Some((score, service));
+                    let more =
+                        self.gain(service, slice, have[index] + 1) - self.gain(service, slice, have[index]);
+                    let score = lacking * more.min(lacking - given[index]);
+                    if score > 0.0 && best.is_none_or(|(most, _, _)| score > most) {
+                        best = Some((score, index, more));
                     }
                 }
-                let Some((score, service)) = best else { break };
+                let Some((score, index, more)) = best else { break };
+                let service = services[index];
                 filled.score += score;
+                given[index] += more;
+                have[index] += 1;
                 match filled.instances.iter_mut().find(|(kind, owner, _)| *kind == slice && *owner == service)
                 {
                     Some(entry) => entry.2 += 1,
