@@ -1,7 +1,11 @@
 //! Bounds that need no search.
 
+use downbeat_milp::MilpError;
+
 use crate::problem::Problem;
-use crate::solver::Bound;
+use crate::solver::{Bound, Run};
+use crate::solvers::compact::Compact;
+use crate::solvers::raised;
 
 /// Each service alone on the slices that cost it least per request, a slice costing its share of the GPU's compute: what the MIG-serving
 /// paper compares with. It knows nothing of how slices fit together.
@@ -9,11 +13,7 @@ pub fn rule_free(problem: &Problem) -> Bound {
     let share = |slice: usize| {
         let kind = problem.slices[slice];
         let pool = &problem.pools[kind.pool];
-        // The dearest that a slice can be while no GPU's slices cost more than the GPU: its share of the most that fit.
-        let most =
-            problem.configurations.iter().map(|configuration| configuration.slices[slice]).max().unwrap_or(1);
-        let by_compute = f64::from(pool.gpu.profiles[kind.profile].compute) / f64::from(pool.gpu.compute);
-        pool.cost * by_compute.min(1.0 / f64::from(most.max(1)))
+        pool.cost * f64::from(pool.gpu.profiles[kind.profile].compute) / f64::from(pool.gpu.compute)
     };
     let cheapest = |service: usize| {
         let per_request =
@@ -23,5 +23,11 @@ pub fn rule_free(problem: &Problem) -> Bound {
         least * problem.services[service].planned_rps()
     };
     let cost: f64 = (0..problem.services.len()).map(cheapest).filter(|cost| cost.is_finite()).sum();
-    Bound { cost: crate::solvers::raised(problem, cost * (1.0 - 1e-9)), name: "rule-free" }
+    Bound { cost: raised(problem, cost * (1.0 - 1e-9)), name: "rule-free" }
+}
+
+/// What the linear relaxation of the compact model proves: it knows how slices fit together, but takes parts of them.
+pub fn relaxation(problem: &Problem, run: &Run<'_>) -> Result<Bound, MilpError> {
+    let cost = Compact::new(problem).relaxed_bound(run)?;
+    Ok(Bound { cost: raised(problem, cost * (1.0 - 1e-9)), name: "linear relaxation" })
 }

@@ -1,7 +1,18 @@
 //! Partitions GPUs and places models: a problem in, a plan and a certificate out.
+//!
+//! [`Problem`] says what is wanted; [`plan()`] has a [`Solver`] solve it, lays the solution out on GPUs and has it checked; [`Plan`] is what
+//! is written down. The solvers ([`solvers`]) differ in speed and in what they prove; all of them decide counts of instances and
+//! GPUs ([`Allocation`]), because slices of a kind are interchangeable.
+//!
+//! Nothing here knows the simulator, reads a clock or prints. Throughput that must be measured comes through the trait
+//! [`Simulator`]; a solver is told when to stop through [`Run`].
 
 pub mod bound;
+pub mod check;
 pub mod infeasible;
+mod place;
+pub mod plan;
+mod planning;
 mod prices;
 pub mod problem;
 pub mod rule;
@@ -11,6 +22,8 @@ pub mod solvers;
 mod testing;
 
 pub use infeasible::Infeasible;
+pub use plan::{GpuLayout, Instance, Objective, Plan, ServiceSupply};
+pub use planning::plan;
 pub use problem::{
     Configuration, GoodputQuery, Pool, Problem, ProblemError, Service, Simulator, Slice, Unsimulated,
 };

@@ -30,12 +30,16 @@ const CLOSE: f64 = 1e-6;
 /// How far from the best prices so far towards the model's each round looks; all the way is unstable in the beginning.
 const STRIDE: f64 = 0.5;
 
-/// What GPUs beyond a pool's count cost, in times of the dearest GPU: too much to be used where there is another way.
-pub(crate) const BEYOND: f64 = 1e4;
-
-/// The penalty for a GPU beyond a pool's count.
-pub(crate) fn penalty(problem: &Problem) -> f64 {
-    BEYOND * problem.pools.iter().map(|pool| pool.cost).fold(0.0, f64::max)
+/// More than any plan within the pools' counts costs: all GPUs that are counted, and each instance of the others on its own.
+pub(crate) fn beyond_any_plan(problem: &Problem) -> f64 {
+    let counted: f64 = problem.pools.iter().map(|pool| f64::from(pool.count.unwrap_or(0)) * pool.cost).sum();
+    let dearest = problem.pools.iter().map(|pool| pool.cost).fold(0.0, f64::max);
+    let instances = (problem.services.iter().zip(&problem.curves)).map(|(service, curves)| {
+        let alone =
+            curves.iter().flatten().map(|curve| curve.needed(service.planned_rps())).max().unwrap_or(0);
+        f64::from(alone.max(service.min_replicas))
+    });
+    counted + dearest * (1.0 + instances.sum::<f64>())
 }
 
 /// Finds the best prices. `None` where a service cannot be served. `report` is told each better bound.
@@ -134,7 +138,8 @@ impl<'a> Model<'a> {
         let mut program = Program::default();
         let slices: Vec<Variable> =
             problem.slices.iter().map(|_| program.continuous(0.0, 0.0, f64::INFINITY)).collect();
-        let limit = penalty(problem);
+        // Past this price of a GPU it is certain that there are too few.
+        let limit = 2.0 * beyond_any_plan(problem);
         let pools: Vec<Option<Variable>> = problem
             .pools
             .iter()

@@ -17,12 +17,12 @@ use crate::solver::{Allocation, Bound, Progress, Run, Solved, Solver, Unsolved};
 /// The exact planner.
 pub struct Exact;
 
-/// Patterns per service that a plan is first looked for in.
-const FIRST_PATTERNS: usize = 16;
+/// Patterns per service that a plan is looked for in, in turn.
+const PATTERNS: [usize; 2] = [16, 64];
 /// Patterns in all that are given to an integer program.
 const MOST_PATTERNS: usize = 60_000;
-/// Budgets that a plan is looked for in, one step of cost apart, before the steps grow.
-const NEAR_BUDGETS: u32 = 4;
+/// Budgets that a plan is looked for in, each step twice the one before.
+const MOST_BUDGETS: u32 = 24;
 /// How far prices are moved, as a share, to find other patterns.
 const SPREADS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
@@ -58,14 +58,11 @@ pub(super) fn improve(
         });
     };
     search.prove(prices.bound, "prices of slices");
-    if prices.bound > dual::penalty(problem) / 2.0 {
+    let counted = problem.pools.iter().any(|pool| pool.count.is_some());
+    if counted && prices.bound > dual::beyond_any_plan(problem) {
         return Err(too_small(problem, run, true)?.into());
     }
-    let few = search.supported_patterns(&prices);
-    let ended = search.is_proved()
-        || (run.backend.is_strong() && search.search_patterns(&few, false)?)
-        || search.round(&prices, &few)
-        || search.finish(&prices, &few)?;
+    let ended = search.is_proved() || search.choose(&prices)? || search.finish(&prices)?;
     let Some(allocation) = search.best else {
         return Err(too_small(problem, run, ended)?.into());
     };
@@ -127,40 +124,62 @@ impl Search<'_> {
         self.problem.cost_step().unwrap_or(self.bound.cost * 1e-4)
     }
 
-    /// A plan as near to the bound as patterns can be chosen. Whether it is proved to be the best.
-    fn round(&mut self, prices: &Prices, patterns: &[Vec<Pattern>]) -> bool {
+    /// Plans of a few patterns per service, then of more: mostly there is one at the bound. Whether the best is proved.
+    fn choose(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        let services = self.problem.services.len();
+        for (round, &count) in PATTERNS.iter().enumerate() {
+            let patterns = self.supported_patterns(prices, count);
+            // A weak backend is given a plan first: it may not find one in time.
+            if self.best.is_none() && (!self.run.backend.is_strong() || services * count > MOST_PATTERNS) {
+                self.round(prices, &patterns);
+            }
+            if round > 0 && services * count > MOST_PATTERNS || (self.run.stop)() && self.best.is_some() {
+                break;
+            }
+            if self.is_proved() || self.search_patterns(&patterns, false)? {
+                return Ok(true);
+            }
+            if self.best.is_none() && round == 0 {
+                self.round(prices, &patterns);
+            }
+        }
+        Ok(self.is_proved())
+    }
+
+    /// A plan as near to the bound as patterns can be chosen one by one.
+    fn round(&mut self, prices: &Prices, patterns: &[Vec<Pattern>]) {
         let limited = self.problem.pools.iter().any(|pool| pool.count.is_some());
         let rounding = Rounding { problem: self.problem, patterns, prices: &prices.slices, limited };
         let mut budget = self.bound.cost;
         let mut stride = self.step();
-        for attempt in 0.. {
-            if (self.run.stop)() && self.best.is_some() || budget >= self.cost() || attempt > 24 {
-                break;
+        // Once a plan is wanted at any price, the search may not be told to stop.
+        let patient = Run { stop: if self.best.is_some() { self.run.stop } else { &|| false }, ..*self.run };
+        for _ in 0..MOST_BUDGETS {
+            if budget >= self.cost() {
+                return;
             }
-            // Once a plan is wanted at any price, the search may not be told to stop.
-            let patient =
-                Run { stop: if self.best.is_some() { self.run.stop } else { &|| false }, ..*self.run };
             if let Some(allocation) = rounding.within(budget, &patient) {
-                return self.offer(allocation);
+                self.offer(allocation);
+                return;
             }
             budget += stride;
-            if attempt >= NEAR_BUDGETS {
-                stride *= 2.0;
-            }
+            stride *= 2.0;
         }
-        self.is_proved()
     }
 
     /// Patterns that are the cheapest at prices like these: alike in worth and different in slices, so that what one service leaves
-    /// another can use.
-    fn supported_patterns(&self, prices: &Prices) -> Vec<Vec<Pattern>> {
+    /// another can use. At most `most` per service.
+    fn supported_patterns(&self, prices: &Prices, most: usize) -> Vec<Vec<Pattern>> {
+        let worth = |counts: &[u32]| {
+            counts.iter().zip(&prices.slices).map(|(&count, price)| f64::from(count) * price).sum()
+        };
         (0..self.problem.services.len())
             .into_par_iter()
             .map(|service| {
                 let mut random =
                     Xoshiro256PlusPlus::seed_from_u64(self.run.seed.wrapping_add(service as u64));
                 let mut found = vec![prices.patterns[service].clone()];
-                for attempt in 0..2 * FIRST_PATTERNS {
+                for attempt in 0..2 * most {
                     let spread = SPREADS[attempt % SPREADS.len()];
                     let nearby: Vec<f64> = prices
                         .slices
@@ -171,17 +190,12 @@ impl Search<'_> {
                         continue;
                     };
                     if found.iter().all(|known| known.counts != pattern.counts) {
-                        pattern.worth = pattern
-                            .counts
-                            .iter()
-                            .zip(&prices.slices)
-                            .map(|(&count, price)| f64::from(count) * price)
-                            .sum();
+                        pattern.worth = worth(&pattern.counts);
                         found.push(pattern);
                     }
                 }
                 found.sort_by(|a, b| a.worth.total_cmp(&b.worth));
-                found.truncate(FIRST_PATTERNS);
+                found.truncate(most);
                 found
             })
             .collect()
@@ -205,11 +219,10 @@ impl Search<'_> {
         (patterns, complete)
     }
 
-    /// By integer programs, from a small one to the one that settles it. Whether the best plan is proved.
-    fn finish(&mut self, prices: &Prices, few: &[Vec<Pattern>]) -> Result<bool, Unsolved> {
-        // A few patterns each: mostly there is a plan at the bound among them.
-        if !self.run.backend.is_strong() && self.search_patterns(few, false)? || (self.run.stop)() {
-            return Ok(self.is_proved());
+    /// By the integer program that settles it. Whether the best plan is proved.
+    fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        if (self.run.stop)() && self.best.is_some() {
+            return Ok(false);
         }
         // A better plan than the best known uses no pattern dearer than the gap: with all of those the model is exact.
         let gap = (self.cost() - self.step() - prices.bound).max(0.0) + 1e-6;

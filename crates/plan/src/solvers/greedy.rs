@@ -38,7 +38,9 @@ impl Solver for Greedy {
         }
         let mut state = Deployment::new(problem);
         while let Some(gpu) = state.best_gpu(paired(problem.services.len())) {
-            state.add(&gpu);
+            for _ in 0..state.repeats(&gpu) {
+                state.add(&gpu);
+            }
         }
         let mut allocation = state.into_allocation();
         tidy(problem, &mut allocation);
@@ -145,6 +147,17 @@ impl<'a> Deployment<'a> {
                 self.alone[service] = self.score_alone(service);
             }
         }
+    }
+
+    /// How often a GPU can be taken before it is worth asking again: once, but for demands of hundreds of GPUs.
+    fn repeats(&self, gpu: &Filled) -> u32 {
+        let needed = gpu.instances.iter().map(|&(_, service, _)| {
+            let own = gpu.instances.iter().filter(|(_, owner, _)| *owner == service);
+            let gained: f64 = own.map(|&(slice, _, count)| self.gain(service, slice, count)).sum();
+            self.lacking[service] / gained.max(1e-12)
+        });
+        let pool = self.problem.configurations[gpu.configuration].pool;
+        ((needed.fold(f64::INFINITY, f64::min) / 16.0) as u32).clamp(1, self.left_in_pool[pool].max(1))
     }
 
     fn lack(&self, service: usize) -> f64 {

@@ -1,0 +1,233 @@
+//! The checker: does a plan do what it says? It shares no code with the solvers.
+//!
+//! It starts from the written plan and the measurements, and counts everything anew: slices against the GPU's table, batches against memory and
+//! SLO, throughput against demand. Under the rule `measured` the table of simulated goodput is taken as given; everything else is
+//! worked out here.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use downbeat_profile::Measurement;
+
+use crate::plan::{GpuLayout, Instance, Plan};
+use crate::problem::{Pool, Problem, Service};
+use crate::rule::Rule;
+
+/// Numbers may differ by this share: they are written and summed in floating point.
+const SLACK: f64 = 1e-6;
+
+/// What is wrong with a plan, one sentence each; at least one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct Violations(pub Vec<String>);
+
+/// Checks a plan against its problem: placement, memory, latency, demand, pools, and its own sums.
+pub fn check(problem: &Problem, plan: &Plan) -> Result<(), Violations> {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeMap::new();
+    for gpu in &plan.layout {
+        if seen.insert(gpu.gpu, ()).is_some() {
+            wrong.push(format!("GPU {} is there twice", gpu.gpu));
+        }
+        match problem.pools.iter().find(|pool| pool.gpu.name == gpu.gpu_type) {
+            Some(pool) => check_placement(pool, gpu, &mut wrong),
+            None => wrong.push(format!(
+                "GPU {} is of the type {}, which the problem does not have",
+                gpu.gpu, gpu.gpu_type
+            )),
+        }
+    }
+    check_pools(problem, plan, &mut wrong);
+    for service in &problem.services {
+        check_service(problem, plan, service, &mut wrong);
+    }
+    let known = |name: &str| problem.services.iter().any(|service| service.name == name);
+    for instance in
+        plan.layout.iter().flat_map(|gpu| &gpu.instances).filter(|instance| !known(&instance.service))
+    {
+        wrong.push(format!("the service {:?} is not in the problem", instance.service));
+    }
+    if plan.gpus as usize != plan.layout.len() {
+        wrong.push(format!("{} GPUs are claimed, {} are laid out", plan.gpus, plan.layout.len()));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Violations(wrong)) }
+}
+
+fn check_placement(pool: &Pool, gpu: &GpuLayout, wrong: &mut Vec<String>) {
+    let mut owner: Vec<Option<&str>> = vec![None; pool.gpu.units.into()];
+    let mut compute = 0u32;
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for instance in &gpu.instances {
+        let index = pool.gpu.profiles.iter().position(|profile| profile.name == instance.profile);
+        let Some(index) = index.filter(|index| pool.profiles.contains(index)) else {
+            wrong.push(format!("GPU {}: the slice {} may not be used", gpu.gpu, instance.profile));
+            continue;
+        };
+        let profile = &pool.gpu.profiles[index];
+        if !profile.starts.contains(&instance.start) {
+            wrong.push(format!("GPU {}: {} may not begin at {}", gpu.gpu, instance.profile, instance.start));
+        }
+        compute += u32::from(profile.compute);
+        *counts.entry(&profile.name).or_default() += 1;
+        if counts[profile.name.as_str()] > u32::from(profile.most) {
+            wrong.push(format!("GPU {}: more than {} of {}", gpu.gpu, profile.most, profile.name));
+        }
+        for unit in instance.start..instance.start.saturating_add(profile.size) {
+            match owner.get_mut(usize::from(unit)) {
+                None => wrong.push(format!(
+                    "GPU {}: {} at {} ends beyond the GPU",
+                    gpu.gpu, instance.profile, instance.start
+                )),
+                Some(Some(other)) => wrong
+                    .push(format!("GPU {}: unit {unit} is in {other} and in {}", gpu.gpu, instance.profile)),
+                Some(free) => *free = Some(&profile.name),
+            }
+        }
+    }
+    if compute > u32::from(pool.gpu.compute) {
+        wrong.push(format!("GPU {}: {compute} compute slices of {}", gpu.gpu, pool.gpu.compute));
+    }
+}
+
+fn check_pools(problem: &Problem, plan: &Plan, wrong: &mut Vec<String>) {
+    let mut types: Vec<&str> = problem.pools.iter().map(|pool| pool.gpu.name.as_str()).collect();
+    types.sort_unstable();
+    types.dedup();
+    let mut cost = 0.0;
+    for name in types {
+        let used = plan.layout.iter().filter(|gpu| gpu.gpu_type == name).count();
+        let pools: Vec<&Pool> = problem.pools.iter().filter(|pool| pool.gpu.name == name).collect();
+        let there: Option<u32> = pools.iter().map(|pool| pool.count).sum();
+        if there.is_some_and(|there| used > there as usize) {
+            wrong.push(format!("{used} GPUs of {name} are used, {} are there", there.unwrap_or(0)));
+        }
+        cost += pools[0].cost * used as f64;
+        if pools.len() > 1 {
+            // Which of several pools of a type a GPU belongs to is not written down.
+            cost = f64::NAN;
+        }
+    }
+    if (plan.cost - cost).abs() > SLACK * cost.abs() {
+        wrong.push(format!("a cost of {} is claimed, it is {cost}", plan.cost));
+    }
+}
+
+fn check_service(problem: &Problem, plan: &Plan, service: &Service, wrong: &mut Vec<String>) {
+    let mut by_slice: BTreeMap<(&str, &str), Vec<&Instance>> = BTreeMap::new();
+    for gpu in &plan.layout {
+        for instance in gpu.instances.iter().filter(|instance| instance.service == service.name) {
+            by_slice.entry((&gpu.gpu_type, &instance.profile)).or_default().push(instance);
+        }
+    }
+    let mut total = 0.0;
+    let mut replicas = 0;
+    for ((gpu_type, profile), instances) in by_slice {
+        let Some(pool) = problem.pools.iter().find(|pool| pool.gpu.name == gpu_type) else { continue };
+        for instance in &instances {
+            total += instance.throughput_rps;
+            if let Err(why) = check_instance(problem, pool, service, instance, instances.len()) {
+                wrong.push(format!("service {:?} on {profile}: {why}", service.name));
+            }
+        }
+        replicas += instances.len();
+    }
+    let needed = service.rate_rps * service.headroom;
+    if total.is_nan() || total < needed * (1.0 - SLACK) {
+        wrong.push(format!("service {:?} gets {total} of {needed} requests per second", service.name));
+    }
+    if replicas < service.min_replicas as usize {
+        wrong.push(format!(
+            "service {:?} has {replicas} instances of at least {}",
+            service.name, service.min_replicas
+        ));
+    }
+    match plan.services.iter().find(|supply| supply.name == service.name) {
+        Some(supply) if (supply.provided_rps - total).abs() > SLACK * total.abs().max(1.0) => {
+            wrong.push(format!(
+                "service {:?} is said to get {}, it gets {total}",
+                service.name, supply.provided_rps
+            ));
+        }
+        Some(_) => {}
+        None => wrong.push(format!("service {:?} is not listed", service.name)),
+    }
+}
+
+/// Whether an instance, one of `siblings` on equal slices, serves what it is counted for.
+fn check_instance(
+    problem: &Problem,
+    pool: &Pool,
+    service: &Service,
+    instance: &Instance,
+    siblings: usize,
+) -> Result<(), String> {
+    if instance.model != service.model {
+        return Err(format!("it runs {}, not {}", instance.model, service.model));
+    }
+    let measured =
+        measurements(pool, &service.model, &instance.profile).ok_or("it was not measured there")?;
+    let profile = pool.gpu.profiles.iter().find(|profile| profile.name == instance.profile);
+    let memory = profile.map_or(0.0, |profile| profile.memory_mib);
+    if problem.rule == Rule::Measured {
+        let needs = service.memory_mib.unwrap_or(0.0);
+        if needs > memory {
+            return Err(format!("it needs {needs} MiB of {memory}"));
+        }
+        return check_simulated(problem, service, instance, siblings);
+    }
+    let point = measured.iter().find(|point| point.batch == instance.batch);
+    let point = point.ok_or_else(|| format!("a batch of {} was not measured", instance.batch))?;
+    let needs = service.memory_mib.or(point.peak_mib).or(point.weights_mib).unwrap_or(0.0);
+    if needs > memory {
+        return Err(format!("a batch of {} needs {needs} MiB of {memory}", instance.batch));
+    }
+    let waits = match problem.rule {
+        Rule::Paper | Rule::Measured => 0.0,
+        Rule::Half => 1.0,
+        Rule::Staggered => 1.0 / siblings as f64,
+    };
+    let takes = point.latency_ms * (1.0 + waits);
+    if takes > service.slo_ms * (1.0 + SLACK) {
+        return Err(format!("a batch of {} takes {takes} ms of {}", instance.batch, service.slo_ms));
+    }
+    let serves = f64::from(instance.batch) * 1000.0 / point.latency_ms;
+    if instance.throughput_rps > serves * (1.0 + SLACK) {
+        return Err(format!(
+            "{} requests per second are claimed, it serves {serves}",
+            instance.throughput_rps
+        ));
+    }
+    Ok(())
+}
+
+/// Under the rule `measured` the simulated table says what `siblings` instances serve.
+fn check_simulated(
+    problem: &Problem,
+    service: &Service,
+    instance: &Instance,
+    siblings: usize,
+) -> Result<(), String> {
+    let index = problem.services.iter().position(|other| other.name == service.name).unwrap_or_default();
+    let slices = (0..problem.slices.len()).filter(|&slice| problem.slice_name(slice) == instance.profile);
+    let serves = slices
+        .filter_map(|slice| problem.curves[index][slice].as_ref())
+        .map(|curve| curve.capacity(siblings as u32) / siblings as f64);
+    let most = serves.fold(0.0, f64::max);
+    if instance.throughput_rps > most * (1.0 + SLACK) {
+        return Err(format!(
+            "{} requests per second are claimed, {most} were simulated",
+            instance.throughput_rps
+        ));
+    }
+    Ok(())
+}
+
+/// What was measured of a model on a slice, by the slice's full name or the part before its memory.
+fn measurements<'a>(pool: &'a Pool, model: &str, profile: &str) -> Option<&'a [Measurement]> {
+    let (compute, rest) = profile.split_once('.').unwrap_or((profile, ""));
+    let suffix = rest.find(['+', '-']).map_or("", |at| &rest[at..]);
+    let classes = [format!("{}/{profile}", pool.device), format!("{}/{compute}{suffix}", pool.device)];
+    classes.iter().find_map(|class| pool.measured.measurements(model, class))
+}

@@ -1,0 +1,181 @@
+//! Who lies where: from counts to GPUs with slices at concrete starts.
+//!
+//! Slices of a kind are interchangeable, so that the counts of a plan leave open which instances share a GPU. Instances of a service are dealt over
+//! GPUs, and over nodes, so that as little as can be of a service is lost with one of them; and GPUs of an older layout that
+//! can stay as they are do.
+
+mod keep;
+#[cfg(test)]
+mod tests;
+
+use downbeat_mig::Partitions;
+
+use crate::plan::{GpuLayout, Instance, Plan};
+use crate::problem::Problem;
+use crate::solver::Allocation;
+
+/// A GPU before it has a number: what each of its slots holds.
+#[derive(Clone, Debug)]
+struct Frame {
+    pool: usize,
+    /// (kind of slice, start, service), by start.
+    slots: Vec<(usize, u8, Option<usize>)>,
+}
+
+/// Lays out an allocation; what can stay as it is in `from` stays.
+pub(crate) fn layout(problem: &Problem, allocation: &Allocation, from: Option<&Plan>) -> Vec<GpuLayout> {
+    let mut rest = allocation.clone();
+    let kept = from.map_or_else(Vec::new, |from| keep::kept(problem, &mut rest, from));
+    let mut frames = frames(problem, &rest);
+    deal(problem, &rest, &mut frames);
+    frames.retain(|frame| frame.slots.iter().any(|(_, _, service)| service.is_some()));
+    let mut gpus = kept;
+    number(problem, frames, from, allocation, &mut gpus);
+    gpus.sort_by_key(|gpu| gpu.gpu);
+    gpus
+}
+
+/// Empty GPUs, cut as the allocation says.
+fn frames(problem: &Problem, allocation: &Allocation) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for (configuration, &count) in problem.configurations.iter().zip(&allocation.gpus) {
+        if count == 0 {
+            continue;
+        }
+        let pool = &problem.pools[configuration.pool];
+        let mut multiset = vec![0u8; pool.gpu.profiles.len()];
+        for (slice, &count) in problem.slices.iter().zip(&configuration.slices) {
+            multiset[slice.profile] += u8::try_from(count).unwrap_or(u8::MAX);
+        }
+        let partitions = Partitions::of(&pool.gpu, &pool.profiles);
+        let placed = partitions.place(&multiset).unwrap_or_default();
+        let kind = |profile: usize| {
+            problem
+                .slices
+                .iter()
+                .position(|slice| slice.pool == configuration.pool && slice.profile == profile)
+        };
+        let slots =
+            placed.iter().filter_map(|slice| Some((kind(slice.profile)?, slice.start, None))).collect();
+        frames.extend(std::iter::repeat_n(Frame { pool: configuration.pool, slots }, count as usize));
+    }
+    frames
+}
+
+/// Gives every instance a slot: those of a service go round the GPUs, one node after the other.
+fn deal(problem: &Problem, allocation: &Allocation, frames: &mut [Frame]) {
+    let order = across_nodes(problem, frames);
+    for slice in 0..problem.slices.len() {
+        let mut services: Vec<(usize, u32)> = allocation
+            .instances
+            .iter()
+            .map(|counts| counts[slice])
+            .enumerate()
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        services.sort_by_key(|&(service, count)| (std::cmp::Reverse(count), service));
+        let mut instances =
+            services.into_iter().flat_map(|(service, count)| std::iter::repeat_n(service, count as usize));
+        // The first slot of this kind on every GPU, then the second, and so on.
+        let mut turn = 0;
+        let mut next = instances.next();
+        while next.is_some() {
+            let mut any = false;
+            for &frame in &order {
+                let slot = frames[frame].slots.iter_mut().filter(|(kind, _, _)| *kind == slice).nth(turn);
+                if let Some(slot) = slot {
+                    any = true;
+                    slot.2 = next;
+                    next = instances.next();
+                }
+                if next.is_none() {
+                    break;
+                }
+            }
+            if !any {
+                break;
+            }
+            turn += 1;
+        }
+    }
+}
+
+/// The GPUs' indices: the first of every node, then the second, and so on.
+fn across_nodes(problem: &Problem, frames: &[Frame]) -> Vec<usize> {
+    let mut rank = vec![0u32; problem.pools.len()];
+    let mut order: Vec<(u32, u32, usize)> = (frames.iter().enumerate())
+        .map(|(index, frame)| {
+            let position = rank[frame.pool];
+            rank[frame.pool] += 1;
+            let per_node = problem.pools[frame.pool].gpus_per_node;
+            (position % per_node, position / per_node, index)
+        })
+        .collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, _, index)| index).collect()
+}
+
+/// Gives GPUs their numbers: those that an older layout has left free first.
+fn number(
+    problem: &Problem,
+    frames: Vec<Frame>,
+    from: Option<&Plan>,
+    allocation: &Allocation,
+    gpus: &mut Vec<GpuLayout>,
+) {
+    let old = from.map_or(&[][..], |from| &from.layout);
+    let mut free: Vec<&GpuLayout> =
+        old.iter().filter(|old| !gpus.iter().any(|gpu| gpu.gpu == old.gpu)).collect();
+    let mut next_gpu = old.iter().map(|gpu| gpu.gpu + 1).max().unwrap_or(0);
+    let mut next_node = old.iter().map(|gpu| gpu.node + 1).max().unwrap_or(0);
+    for (pool, found) in problem.pools.iter().enumerate() {
+        let mut fresh = 0;
+        for frame in frames.iter().filter(|frame| frame.pool == pool) {
+            let reused =
+                free.iter().position(|old| old.gpu_type == found.gpu.name).map(|index| free.remove(index));
+            let (gpu, node) = match reused {
+                Some(old) => (old.gpu, old.node),
+                None => {
+                    let place = (next_gpu, next_node + fresh / found.gpus_per_node);
+                    next_gpu += 1;
+                    fresh += 1;
+                    place
+                }
+            };
+            gpus.push(GpuLayout {
+                gpu,
+                node,
+                gpu_type: found.gpu.name.clone(),
+                instances: instances(problem, frame, allocation),
+            });
+        }
+        next_node += fresh.div_ceil(found.gpus_per_node);
+    }
+}
+
+fn instances(problem: &Problem, frame: &Frame, allocation: &Allocation) -> Vec<Instance> {
+    let filled = frame.slots.iter().filter_map(|&(slice, start, service)| Some((slice, start, service?)));
+    filled
+        .filter_map(|(slice, start, service)| instance(problem, allocation, slice, start, service))
+        .collect()
+}
+
+fn instance(
+    problem: &Problem,
+    allocation: &Allocation,
+    slice: usize,
+    start: u8,
+    service: usize,
+) -> Option<Instance> {
+    let curve = problem.curves[service][slice].as_ref()?;
+    let count = allocation.instances[service][slice];
+    let wanted = &problem.services[service];
+    Some(Instance {
+        profile: problem.slice_name(slice).to_owned(),
+        start,
+        service: wanted.name.clone(),
+        model: wanted.model.clone(),
+        batch: curve.batch(count),
+        throughput_rps: curve.capacity(count) / f64::from(count),
+    })
+}

@@ -1,0 +1,46 @@
+//! From a problem to a plan that has been checked.
+
+use crate::check::check;
+use crate::place;
+use crate::plan::{GpuLayout, Plan};
+use crate::problem::Problem;
+use crate::solver::{Allocation, Run, Solver, Unsolved};
+
+/// Solves a problem, lays the solution out and has it checked: a plan that breaks a rule is never returned.
+///
+/// `from` is the layout there is: what can stay as it is stays. The plan's `seconds` are left to whoever has a clock.
+pub fn plan(
+    problem: &Problem,
+    solver: &dyn Solver,
+    run: &Run<'_>,
+    from: Option<&Plan>,
+) -> Result<Plan, Unsolved> {
+    let solved = solver.solve(problem, run)?;
+    let layout = place::layout(problem, &solved.allocation, from);
+    // GPUs on which nothing runs are not part of a plan.
+    let mut allocation = solved.allocation;
+    drop_unused(problem, &mut allocation, &layout);
+    let plan = Plan::new(problem, &allocation, solved.bound, solver.name(), layout, solved.notes);
+    match check(problem, &plan) {
+        Ok(()) => Ok(plan),
+        Err(violations) => Err(Unsolved::Refused { solver: solver.name(), why: violations.to_string() }),
+    }
+}
+
+/// Lowers the number of GPUs of each type to those that were laid out, the dearest first.
+fn drop_unused(problem: &Problem, allocation: &mut Allocation, layout: &[GpuLayout]) {
+    let type_of = |index: usize| &problem.pools[problem.configurations[index].pool].gpu.name;
+    let mut order: Vec<usize> = (0..allocation.gpus.len()).collect();
+    order.sort_by(|a, b| problem.cost(*b).total_cmp(&problem.cost(*a)));
+    for pool in &problem.pools {
+        let own = |index: &usize| *type_of(*index) == pool.gpu.name;
+        let there: u32 = order.iter().copied().filter(own).map(|index| allocation.gpus[index]).sum();
+        let laid_out = layout.iter().filter(|gpu| gpu.gpu_type == pool.gpu.name).count() as u32;
+        let mut surplus = there.saturating_sub(laid_out);
+        for index in order.iter().copied().filter(own) {
+            let dropped = surplus.min(allocation.gpus[index]);
+            allocation.gpus[index] -= dropped;
+            surplus -= dropped;
+        }
+    }
+}
