@@ -129,7 +129,7 @@ impl Problem {
     }
 
     /// The `(batch, latency_ms)` points of a service on a kind of slice that fit in its memory; `None` where it was not measured.
-    pub(crate) fn points(&self, service: &Service, slice: Slice) -> Option<Vec<(u32, f64)>> {
+    pub fn points(&self, service: &Service, slice: Slice) -> Option<Vec<(u32, f64)>> {
         let pool = &self.pools[slice.pool];
         let class = build::class_of(pool, slice.profile)?;
         let measured = pool.measured.measurements(&service.model, &class)?;

@@ -1,0 +1,57 @@
+//! One service's slices as a cluster for the simulator.
+
+use downbeat_profile::{Beyond, LatencyProfile};
+use downbeat_sched::{Delays, Priority};
+use downbeat_sim::{Arrival, GpuClass, Jitter, Model, PolicySpec, RunReport, Scenario, Span, Until};
+
+/// Slices of one kind: how many, and l(b) on them as `(batch, latency_ms)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Slices {
+    pub(crate) name: String,
+    pub(crate) count: u32,
+    pub(crate) points: Vec<(u32, f64)>,
+}
+
+/// Runs the real scheduler on these slices with Poisson arrivals of about `requests` requests, after a warm-up.
+pub(crate) fn run(
+    slices: &[Slices],
+    slo_ms: f64,
+    rate_rps: f64,
+    requests: f64,
+    seed: u64,
+    until: Until,
+) -> Result<RunReport, String> {
+    let warmup = Span::from_millis_f64(slo_ms * 20.0);
+    let measured = Span::from_secs_f64(requests / rate_rps);
+    let profile = |slices: &Slices| {
+        let largest = slices.points.last().map_or(1, |point| point.0);
+        LatencyProfile::from_points(&slices.points, largest, Beyond::Refuse)
+            .map_err(|error| error.to_string())
+    };
+    let scenario = Scenario {
+        name: "service".to_owned(),
+        classes: slices
+            .iter()
+            .map(|slices| GpuClass { name: slices.name.clone(), count: slices.count })
+            .collect(),
+        duration: warmup + measured,
+        warmup,
+        seed,
+        delays: Delays { control: Span::ZERO, data: Span::ZERO },
+        response_reserve: Span::ZERO,
+        jitter: Jitter::None,
+        total_rps: rate_rps,
+        models: vec![Model {
+            name: "model".to_owned(),
+            slo: Span::from_millis_f64(slo_ms),
+            share: 1.0,
+            profiles: slices.iter().map(|slices| profile(slices).map(Some)).collect::<Result<_, _>>()?,
+            priority: Priority::default(),
+            arrival: Arrival::Poisson,
+        }],
+        faults: Vec::new(),
+    };
+    let policy: PolicySpec =
+        "adaptive".parse().map_err(|error: downbeat_sim::PolicyError| error.to_string())?;
+    policy.run(&scenario, seed, until).map_err(|error| error.to_string())
+}

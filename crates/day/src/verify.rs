@@ -1,0 +1,151 @@
+//! A plan replayed: the real scheduler, each service on its own slices, Poisson arrivals at the planned rates.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use downbeat_plan::{Plan, Problem, Rule, Run, Service, Solver, Unsolved, plan};
+use downbeat_sim::Until;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::IN_SLO_LEAST;
+use crate::cluster::{self, Slices};
+
+/// Requests of a service in a replay.
+const REQUESTS: f64 = 20_000.0;
+/// How often a plan is made again with headroom for the services that failed.
+const MOST_ROUNDS: u32 = 6;
+
+/// What became of one service.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replayed {
+    /// Its name.
+    pub service: String,
+    /// The rate that arrived.
+    pub rate_rps: f64,
+    /// The share of its requests that finished in time.
+    pub in_slo: f64,
+    /// Whether that is enough.
+    pub passed: bool,
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replay {
+    /// Every service, in the problem's order.
+    pub services: Vec<Replayed>,
+    /// Whether all passed.
+    pub passed: bool,
+}
+
+/// A plan with its replay.
+#[derive(Clone, Debug)]
+pub struct VerifiedPlan {
+    /// The plan; with headroom, it no longer claims a proof.
+    pub plan: Plan,
+    /// Its replay.
+    pub replay: Replay,
+}
+
+/// Replays a plan.
+pub fn verify(problem: &Problem, plan: &Plan, seed: u64) -> Result<Replay, String> {
+    let services = problem
+        .services
+        .par_iter()
+        .map(|service| {
+            let slices = slices_of(problem, plan, service);
+            let run = cluster::run(&slices, service.slo_ms, service.rate_rps, REQUESTS, seed, Until::End)?;
+            let in_slo = 1.0 - run.bad_rate_worst;
+            Ok(Replayed {
+                service: service.name.clone(),
+                rate_rps: service.rate_rps,
+                in_slo,
+                passed: in_slo >= IN_SLO_LEAST,
+            })
+        })
+        .collect::<Result<Vec<Replayed>, String>>()?;
+    let passed = services.iter().all(|service| service.passed);
+    Ok(Replay { services, passed })
+}
+
+/// The slices that a plan gives a service.
+fn slices_of(problem: &Problem, plan: &Plan, service: &Service) -> Vec<Slices> {
+    let mut counts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for gpu in &plan.layout {
+        for instance in gpu.instances.iter().filter(|instance| instance.service == service.name) {
+            *counts.entry((&gpu.gpu_type, &instance.profile)).or_default() += 1;
+        }
+    }
+    let points = |gpu_type: &str, profile: &str| {
+        let own = |slice: &&downbeat_plan::Slice| {
+            let gpu = &problem.pools[slice.pool].gpu;
+            gpu.name == gpu_type && gpu.profiles[slice.profile].name == profile
+        };
+        problem.slices.iter().find(own).and_then(|slice| problem.points(service, *slice)).unwrap_or_default()
+    };
+    counts
+        .into_iter()
+        .map(|((gpu, profile), count)| Slices {
+            name: format!("{gpu}/{profile}"),
+            count,
+            points: points(gpu, profile),
+        })
+        .filter(|slices| !slices.points.is_empty())
+        .collect()
+}
+
+/// Plans and replays. Under the rule `measured` services that fail are given headroom until the replay passes: such a plan says so, and
+/// claims no proof.
+pub fn plan_verified(
+    problem: &Problem,
+    solver: &dyn Solver,
+    run: &Run<'_>,
+    from: Option<&Plan>,
+) -> Result<VerifiedPlan, VerifyError> {
+    let mut problem = problem.clone();
+    let mut made = plan(&problem, solver, run, from)?;
+    let (bound, bound_name) = (made.lower_bound, made.bound_name.clone());
+    let mut replay = verify(&problem, &made, run.seed).map_err(VerifyError::Simulation)?;
+    for _ in 0..MOST_ROUNDS {
+        if replay.passed || problem.rule != Rule::Measured || (run.stop)() {
+            break;
+        }
+        for (service, replayed) in problem.services.iter_mut().zip(&replay.services) {
+            if !replayed.passed {
+                // What was lost, and a little more.
+                service.headroom *= 1.02 + (IN_SLO_LEAST - replayed.in_slo).clamp(0.0, 0.2);
+            }
+        }
+        made = plan(&problem, solver, run, from)?;
+        replay = verify(&problem, &made, run.seed).map_err(VerifyError::Simulation)?;
+    }
+    let helped: Vec<String> = (problem.services.iter())
+        .filter(|service| service.headroom > 1.0)
+        .map(|service| format!("{} {:.0} %", service.name, (service.headroom - 1.0) * 100.0))
+        .collect();
+    if !helped.is_empty() {
+        made.lower_bound = bound;
+        made.bound_name = bound_name;
+        let objective = if problem.minimises_cost() { made.cost } else { f64::from(made.gpus) };
+        made.gap = ((objective - bound) / objective).max(0.0);
+        made.proved_optimal = false;
+        made.notes.push(format!(
+            "the replay asked for headroom ({}): the bound is that of the demand without it, and no proof is claimed",
+            helped.join(", ")
+        ));
+    }
+    Ok(VerifiedPlan { plan: made, replay })
+}
+
+/// Why a plan could not be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// There is no plan.
+    #[error(transparent)]
+    Unsolved(#[from] Unsolved),
+    /// The simulator refused it.
+    #[error("the plan cannot be replayed: {0}")]
+    Simulation(String),
+}
