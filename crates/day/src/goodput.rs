@@ -150,10 +150,13 @@ fn typical_batch(query: &GoodputQuery<'_>, count: u32) -> u32 {
 /// The largest rate that `count` slices keep in time.
 fn simulate(query: &GoodputQuery<'_>, count: u32) -> Result<f64, String> {
     let slices = [Slices { name: "slice".to_owned(), count, points: query.points.to_vec() }];
-    // No rate is higher than that of batches that take the whole SLO.
-    let in_time = query.points.iter().filter(|(_, latency)| *latency <= query.slo_ms);
-    let most = in_time.map(|(batch, latency)| f64::from(*batch) / latency * 1e3).fold(0.0, f64::max)
-        * f64::from(count);
+    // No rate is higher than that of batches that take the whole SLO; the scheduler runs sizes between those measured, too.
+    let largest = query.points.last().map_or(1, |point| point.0);
+    let profile = LatencyProfile::from_points(query.points, largest, Beyond::Refuse)
+        .map_err(|error| error.to_string())?;
+    let latencies = (1..=largest).map(|batch| (batch, profile.latency(batch).as_millis_f64()));
+    let in_time = latencies.filter(|(_, ms)| *ms <= query.slo_ms);
+    let most = in_time.map(|(batch, ms)| f64::from(batch) / ms * 1e3).fold(0.0, f64::max) * f64::from(count);
     let passes = |share: f64| -> Result<bool, String> {
         for seed in SEEDS {
             let run = cluster::run(&slices, query.slo_ms, most * share, REQUESTS, seed, Until::Failure)?;

@@ -35,7 +35,11 @@ fn plans_by_measured_goodput_pass_their_replay() {
 
 #[test]
 fn the_papers_rule_promises_what_no_scheduler_keeps() {
-    let verified = verified(&problem("paper", &[("x", 395.0, 20.0)]));
+    // Together they fill the smallest slices of one GPU.
+    let services: Vec<(&str, f64, f64)> =
+        ["a", "b", "c", "d", "e", "f", "g"].map(|name| (name, 395.0, 20.0)).into();
+    let verified = verified(&problem("paper", &services));
+    assert_eq!(verified.plan.gpus, 1);
     assert!(!verified.replay.passed, "a full batch that takes the whole SLO leaves no time to fill it");
     assert!(verified.plan.proved_optimal, "nothing was added: the plan is what was asked for");
 }
