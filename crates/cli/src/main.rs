@@ -3,6 +3,7 @@
 mod goodput;
 mod log;
 mod output;
+mod plan;
 mod profile;
 mod serve;
 mod simulate;
@@ -28,6 +29,7 @@ enum Command {
     Profile(profile::Arguments),
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
+    Plan(Box<plan::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

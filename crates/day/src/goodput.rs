@@ -178,5 +178,6 @@ fn simulate(query: &GoodputQuery<'_>, count: u32) -> Result<f64, String> {
             high = middle;
         }
     }
-    Ok(low * most)
+    // Thousandths: what is written to the file is read back the same.
+    Ok((low * most * 1e3).floor() / 1e3)
 }

@@ -9,7 +9,9 @@
 
 pub mod bound;
 pub mod check;
+pub mod emit;
 pub mod infeasible;
+mod page;
 mod place;
 pub mod plan;
 mod planning;
@@ -22,6 +24,7 @@ pub mod solvers;
 mod testing;
 
 pub use infeasible::Infeasible;
+pub use page::page;
 pub use plan::{GpuLayout, Instance, Objective, Plan, ServiceSupply};
 pub use planning::plan;
 pub use problem::{

@@ -78,3 +78,8 @@ pub(crate) fn problem_of(tables: &[Table]) -> Problem {
         notes: Vec::new(),
     }
 }
+
+/// A run to the end, quietly.
+pub(crate) fn run_by(backend: &downbeat_milp::Backend) -> crate::Run<'_> {
+    crate::Run { stop: &|| false, on_progress: &|_| {}, backend, seed: 1 }
+}

@@ -1,0 +1,32 @@
+//! Kubernetes: a pod per instance that asks for its slice by resource name.
+
+use std::fmt::Write;
+
+use super::{label, named_instances, quoted};
+use crate::plan::Plan;
+
+/// Pods with `nvidia.com/mig-*` limits. The image is the user's to fill in; the service, model and place are labels and annotations.
+pub fn kubernetes(plan: &Plan) -> String {
+    let mut text = String::new();
+    for (name, gpu, instance) in named_instances(plan) {
+        // A `+` may not stand in a resource's name; NVIDIA's device plugin writes a dot instead.
+        let resource = format!("nvidia.com/mig-{}", instance.profile.replace('+', "."));
+        let _ = write!(
+            text,
+            "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/managed-by: downbeat\n    \
+             downbeat/service: {}\n  annotations:\n    downbeat/service: {}\n    downbeat/model: {}\n    downbeat/gpu: {}\n    \
+             downbeat/node: {}\n    downbeat/start: {}\nspec:\n  containers:\n    - name: worker\n      image: {IMAGE}\n      \
+             args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: 1\n",
+            label(&instance.service),
+            quoted(&instance.service),
+            quoted(&instance.model),
+            quoted(&gpu.gpu.to_string()),
+            quoted(&gpu.node.to_string()),
+            quoted(&instance.start.to_string()),
+        );
+    }
+    text
+}
+
+/// To be replaced by the user's own.
+const IMAGE: &str = "downbeat:latest";

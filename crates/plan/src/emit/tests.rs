@@ -1,0 +1,66 @@
+use super::*;
+use crate::plan::Objective;
+
+fn plan() -> Plan {
+    let instance = |profile: &str, start, service: &str| Instance {
+        profile: profile.to_owned(),
+        start,
+        service: service.to_owned(),
+        model: "resnet50".to_owned(),
+        batch: 8,
+        throughput_rps: 100.0,
+    };
+    let gpu = |gpu, node, instances| GpuLayout { gpu, node, gpu_type: "H200-141GB".to_owned(), instances };
+    let cut = |service: &str| vec![instance("4g.71gb", 0, service), instance("3g.71gb", 4, "Böse: \"x\"")];
+    Plan {
+        problem: "p".to_owned(),
+        rule: "paper".to_owned(),
+        gpus: 3,
+        cost: 3.0,
+        objective: Objective::Gpus,
+        lower_bound: 3.0,
+        bound_name: "prices".to_owned(),
+        proved_optimal: true,
+        gap: 0.0,
+        seconds: 0.1,
+        algorithm: "auto".to_owned(),
+        layout: vec![
+            gpu(0, 0, cut("a")),
+            gpu(1, 0, cut("b")),
+            gpu(2, 1, vec![instance("1g.18gb+me", 0, "a")]),
+        ],
+        services: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn mig_parted_gets_a_layout_per_node_and_gpus_cut_alike_together() {
+    assert_eq!(
+        mig_parted(&plan()),
+        "version: v1\nmig-configs:\n  # nvidia.com/mig.config=downbeat-0 on node 0\n  downbeat-0:\n    - devices: [0, 1]\n      mig-enabled: true\n      \
+         mig-devices:\n        \"3g.71gb\": 1\n        \"4g.71gb\": 1\n  # nvidia.com/mig.config=downbeat-1 on node 1\n  downbeat-1:\n    \
+         - devices: [0]\n      mig-enabled: true\n      mig-devices:\n        \"1g.18gb+me\": 1\n"
+    );
+}
+
+#[test]
+fn every_instance_is_a_pod_with_a_name_of_its_own() {
+    let text = kubernetes(&plan());
+    assert_eq!(text.matches("kind: Pod").count(), 5);
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
+    assert_eq!(names, ["a-g0-s0", "b-se---x-g0-s4", "b-g1-s0", "b-se---x-g1-s4", "a-g2-s0"]);
+    assert!(text.contains("nvidia.com/mig-1g.18gb.me: 1"), "a plus is not allowed in a resource's name");
+    assert!(text.contains(r#"downbeat/service: "Böse: \"x\"""#), "{text}");
+}
+
+#[test]
+fn claims_are_templates_with_as_many_replicas_as_instances() {
+    let text = dra(&plan());
+    assert_eq!(text.matches("kind: ResourceClaimTemplate").count(), 4);
+    assert!(text.contains("replicas: 2"), "{text}");
+    assert!(
+        text.contains(r#"expression: "device.attributes['gpu.nvidia.com'].profile == '3g.71gb'""#),
+        "{text}"
+    );
+}
