@@ -4,8 +4,11 @@ mod auto;
 mod baseline;
 pub(crate) mod compact;
 mod exact;
+mod ga;
 mod greedy;
+mod mcts;
 pub(crate) mod patterns;
+mod rollout;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +18,13 @@ pub use auto::Auto;
 pub use baseline::Baseline;
 pub use exact::Exact;
 pub(crate) use exact::raised;
+pub use ga::Ga;
 pub use greedy::Greedy;
+pub use mcts::Mcts;
 
 /// All planners for GPUs; the default first.
-pub const ALL: [&dyn Solver; 6] =
-    [&Auto, &Greedy, &Exact, &Baseline::Whole, &Baseline::Smallest, &Baseline::Mix421];
+pub const ALL: [&dyn Solver; 8] =
+    [&Auto, &Greedy, &Mcts, &Ga, &Exact, &Baseline::Whole, &Baseline::Smallest, &Baseline::Mix421];
 
 /// The planner of this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Solver> {

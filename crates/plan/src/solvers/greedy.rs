@@ -185,6 +185,45 @@ impl<'a> Deployment<'a> {
         if wanted.min_replicas > 1 { gain.min(replica) } else { gain }
     }
 
+    /// Whether any demand is not met.
+    pub(crate) fn is_lacking(&self) -> bool {
+        self.lacking.iter().any(|&lacking| lacking > 0.0)
+    }
+
+    /// What a GPU would score now.
+    pub(crate) fn score(&self, gpu: &Filled) -> f64 {
+        let mut score = 0.0;
+        for (index, &(_, service, _)) in gpu.instances.iter().enumerate() {
+            let own = |other: &&(usize, usize, u32)| other.1 == service;
+            // Each service once, at its first instance.
+            if gpu.instances[..index].iter().any(|other| other.1 == service) {
+                continue;
+            }
+            let gained: f64 = gpu
+                .instances
+                .iter()
+                .filter(own)
+                .map(|&(slice, _, count)| self.gain(service, slice, count))
+                .sum();
+            let lacking = self.lacking[service];
+            score += lacking * gained.min(lacking);
+        }
+        score
+    }
+
+    /// Exchanges a GPU for the same one filled otherwise.
+    pub(crate) fn replace(&mut self, old: &Filled, new: &Filled) {
+        for &(slice, service, count) in &old.instances {
+            self.allocation.instances[service][slice] -= count;
+        }
+        for &(slice, service, count) in &new.instances {
+            self.allocation.instances[service][slice] += count;
+        }
+        for &(_, service, _) in old.instances.iter().chain(&new.instances) {
+            self.lacking[service] = self.lack(service);
+        }
+    }
+
     /// Services that still lack something.
     pub(crate) fn unsatisfied(&self) -> Vec<usize> {
         (0..self.lacking.len()).filter(|&service| self.lacking[service] > 0.0).collect()
