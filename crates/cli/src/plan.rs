@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_types, reason = "a time limit is a matter of real time")]
 
+mod cms;
 mod compare;
 mod stop;
 mod text;
@@ -31,13 +32,16 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<PlanCommand>,
     /// The problem, a TOML file: services, GPUs and measured profiles
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "cms")]
     problem: Option<PathBuf>,
+    /// Instead, an instance of configurable machine scheduling, a JSON file: blocks, configurations, jobs with demand tables
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["problem", "from", "verify", "emit", "html"])]
+    cms: Option<PathBuf>,
     #[command(flatten)]
     search: SearchArguments,
     /// How to plan; see below
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = solver)]
-    solver: &'static dyn SolverDebug,
+    solver: SolverName,
     /// The layout there is, a plan as JSON: of equally good plans one that leaves most of its GPUs as they are
     #[arg(long, value_name = "PLAN")]
     from: Option<PathBuf>,
@@ -92,25 +96,21 @@ enum Emit {
     Dra,
 }
 
-/// A solver that clap can hold.
-pub(crate) trait SolverDebug: Send + Sync {
-    fn solver(&self) -> &dyn Solver;
-}
-
-struct Named(&'static dyn Solver);
-
-impl SolverDebug for Named {
-    fn solver(&self) -> &dyn Solver {
-        self.0
-    }
-}
-
-fn solver(name: &str) -> Result<&'static dyn SolverDebug, String> {
-    let found = solvers::by_name(name).ok_or_else(|| {
+fn solver(name: &str) -> Result<SolverName, String> {
+    solvers::by_name(name).map(|solver| SolverName(solver.name())).ok_or_else(|| {
         let known: Vec<&str> = solvers::ALL.iter().map(|solver| solver.name()).collect();
         format!("known are {}", known.join(", "))
-    })?;
-    Ok(Box::leak(Box::new(Named(found))))
+    })
+}
+
+/// The name of a solver that there is.
+#[derive(Clone, Copy, Debug)]
+struct SolverName(&'static str);
+
+impl SolverName {
+    fn solver(self) -> &'static dyn Solver {
+        solvers::by_name(self.0).unwrap_or(&solvers::Auto)
+    }
 }
 
 fn after_help() -> String {
@@ -135,7 +135,8 @@ fn after_help() -> String {
          downbeat plan scenarios/plan/mixed-24.toml --format json > plan.json\n  \
          downbeat plan tomorrow.toml --from plan.json --verify\n  \
          downbeat plan scenarios/plan/mixed-24.toml --emit mig-parted\n  \
-         downbeat plan compare scenarios/plan/mixed-24.toml"
+         downbeat plan compare scenarios/plan/mixed-24.toml\n  \
+         downbeat plan --cms scenarios/plan/blocks.json --solver cms-lp-round"
     )
 }
 
@@ -143,10 +144,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(PlanCommand::Compare(compare)) = &arguments.command {
         return compare::run(compare, &arguments.search);
     }
+    if let Some(cms) = &arguments.cms {
+        return cms::run(cms, arguments);
+    }
     let Some(path) = &arguments.problem else { bail!("name the problem, a TOML file") };
     let page_file = arguments.html.as_deref().map(PageFile::check).transpose()?;
     let from = arguments.from.as_deref().map(read_plan).transpose()?;
-    let mut session = Session::begin(&arguments.search)?;
+    let session = Session::begin(&arguments.search)?;
     let problem = session.load(path)?;
     let made = session.plan(&problem, arguments.solver.solver(), from.as_ref(), arguments.verify)?;
     if !session.backend.is_strong() && !made.plan.proved_optimal {
@@ -238,20 +242,29 @@ impl Session {
         from: Option<&Plan>,
         verify: bool,
     ) -> anyhow::Result<Made> {
-        let spinner = spinner(solver.name());
+        let (made, seconds) = self.run(problem, solver.name(), |run| -> anyhow::Result<Made> {
+            if !verify {
+                return Ok(Made { plan: downbeat_plan::plan(problem, solver, run, from)?, replay: None });
+            }
+            let VerifiedPlan { plan, replay } = plan_verified(problem, solver, run, from)?;
+            Ok(Made { plan, replay: Some(replay) })
+        });
+        let mut made = made?;
+        made.plan.seconds = seconds;
+        Ok(made)
+    }
+
+    /// Lets `work` search, within the time there is, and says how long it took.
+    fn run<T>(&self, problem: &Problem, what: &str, work: impl FnOnce(&Run<'_>) -> T) -> (T, f64) {
+        let spinner = spinner(what);
         let begin = Instant::now();
         let stop = || self.stop.is_asked() || begin.elapsed() >= self.limit;
         let on_progress = |progress: &Progress| spinner.set_message(described(problem, progress));
         let run = Run { stop: &stop, on_progress: &on_progress, backend: &self.backend, seed: self.seed };
-        let mut made = if verify {
-            let VerifiedPlan { plan, replay } = plan_verified(problem, solver, &run, from)?;
-            Made { plan, replay: Some(replay) }
-        } else {
-            Made { plan: downbeat_plan::plan(problem, solver, &run, from)?, replay: None }
-        };
-        made.plan.seconds = begin.elapsed().as_secs_f64();
+        let result = work(&run);
+        let seconds = begin.elapsed().as_secs_f64();
         spinner.finish_and_clear();
-        Ok(made)
+        (result, seconds)
     }
 }
 

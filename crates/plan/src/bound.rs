@@ -26,6 +26,16 @@ pub fn rule_free(problem: &Problem) -> Bound {
     Bound { cost: raised(problem, cost * (1.0 - 1e-9)), name: "rule-free" }
 }
 
+/// The rule-free bound where slices have a share of compute to be counted by; of machines that are not GPUs, that one is needed.
+pub(crate) fn rule_free_or_nothing(problem: &Problem) -> Bound {
+    let is_gpu = problem.pools.iter().all(|pool| pool.gpu.units > 1);
+    if is_gpu {
+        rule_free(problem)
+    } else {
+        Bound { cost: problem.cost_step().unwrap_or(0.0), name: "one machine" }
+    }
+}
+
 /// What the linear relaxation of the compact model proves: it knows how slices fit together, but takes parts of them.
 pub fn relaxation(problem: &Problem, run: &Run<'_>) -> Result<Bound, MilpError> {
     let cost = Compact::new(problem).relaxed_bound(run)?;

@@ -85,6 +85,9 @@ fn explain(problem: &Problem, service: &Service) -> Unservable {
         Some((latency, slice)) => {
             format!("its fastest batch takes {latency} ms, on {slice}, too long under rule {}", problem.rule)
         }
+        None if problem.pools.iter().all(|pool| pool.gpu.units <= 1) => {
+            "no block of any configuration is of use to it".to_owned()
+        }
         None if measured && !fits => {
             "it does not fit into the memory of any slice that may be used".to_owned()
         }

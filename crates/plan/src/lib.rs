@@ -9,6 +9,7 @@
 
 pub mod bound;
 pub mod check;
+pub mod cms;
 pub mod emit;
 pub mod infeasible;
 mod page;

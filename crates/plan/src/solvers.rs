@@ -3,7 +3,7 @@
 mod auto;
 mod baseline;
 pub(crate) mod compact;
-mod exact;
+pub(crate) mod exact;
 mod ga;
 mod greedy;
 mod mcts;
@@ -12,6 +12,7 @@ mod rollout;
 #[cfg(test)]
 mod tests;
 
+use crate::cms::{CmsFixed, CmsLog, CmsLpRound, CmsPtas};
 use crate::solver::Solver;
 
 pub use auto::Auto;
@@ -20,11 +21,24 @@ pub use exact::Exact;
 pub(crate) use exact::raised;
 pub use ga::Ga;
 pub use greedy::Greedy;
+pub(crate) use greedy::tidy;
 pub use mcts::Mcts;
 
 /// All planners for GPUs; the default first.
-pub const ALL: [&dyn Solver; 8] =
-    [&Auto, &Greedy, &Mcts, &Ga, &Exact, &Baseline::Whole, &Baseline::Smallest, &Baseline::Mix421];
+pub const ALL: [&dyn Solver; 12] = [
+    &Auto,
+    &Greedy,
+    &Mcts,
+    &Ga,
+    &Exact,
+    &Baseline::Whole,
+    &Baseline::Smallest,
+    &Baseline::Mix421,
+    &CmsLog,
+    &CmsLpRound,
+    &CmsPtas,
+    &CmsFixed,
+];
 
 /// The planner of this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Solver> {

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, search: &SearchArguments) -> anyhow::Result<()> {
-    let mut session = Session::begin(search)?;
+    let session = Session::begin(search)?;
     let problem = session.load(&arguments.problem)?;
     let mut rows = Vec::new();
     let mut whole = None;

@@ -1,1 +1,107 @@
+//! Good plans pass, and each way to spoil one is noticed.
 
+use downbeat_milp::Backend;
+
+use super::*;
+use crate::problem::Unsimulated;
+use crate::solvers;
+use crate::testing::run_by;
+
+const PROFILES: &str = "\
+model,slice,batch,latency_ms,peak_mib
+a,1g,1,10,200\na,1g,8,40,900\na,2g,1,6,200\na,2g,8,22,900\na,3g,1,4,200\na,3g,8,16,900\na,4g,8,12,900\na,7g,1,2,200\na,7g,8,6,900
+b,1g,1,5,17000\nb,3g,1,3,17000\nb,3g,4,9,20000\nb,7g,4,5,20000
+";
+
+fn problem(rule: &str) -> Problem {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("h200.csv"), PROFILES).unwrap();
+    let text = format!(
+        "gpu = \"H200\"\nprofiles = \"h200.csv\"\nrule = \"{rule}\"\n\
+         [[service]]\nname = \"x\"\nmodel = \"a\"\nrate_rps = 3000\nslo_ms = 42\n\
+         [[service]]\nname = \"y\"\nmodel = \"b\"\nrate_rps = 700\nslo_ms = 20\nmin_replicas = 2\n"
+    );
+    Problem::parse(&text, &folder.path().join("p.toml"), &Unsimulated).unwrap()
+}
+
+fn planned(problem: &Problem) -> Plan {
+    let backend = Backend::microlp();
+    crate::plan(problem, solvers::by_name("auto").unwrap(), &run_by(&backend), None).unwrap()
+}
+
+#[test]
+fn plans_of_every_solver_under_every_rule_pass() {
+    let backend = Backend::best(None).unwrap();
+    for rule in ["paper", "half", "staggered"] {
+        let problem = problem(rule);
+        for solver in solvers::ALL {
+            match crate::plan(&problem, solver, &run_by(&backend), None) {
+                Ok(plan) => assert_eq!(check(&problem, &plan), Ok(()), "{} {rule}", solver.name()),
+                Err(crate::Unsolved::NotApplicable { .. }) => {}
+                Err(error) => panic!("{} {rule}: {error}", solver.name()),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_spoiled_plan_is_refused() {
+    let problem = problem("paper");
+    let good = planned(&problem);
+    assert_eq!(check(&problem, &good), Ok(()));
+    type Spoil = fn(&mut Plan);
+    let spoils: [(&str, Spoil); 12] = [
+        ("may not begin at", |plan| plan.layout[0].instances[0].start = 7),
+        ("is in", |plan| {
+            let copy = plan.layout[0].instances[0].clone();
+            plan.layout[0].instances.push(copy);
+        }),
+        ("may not be used", |plan| plan.layout[0].instances[0].profile = "9g.1gb".to_owned()),
+        ("is there twice", |plan| {
+            let copy = plan.layout[0].clone();
+            plan.layout.push(copy);
+        }),
+        ("does not have", |plan| plan.layout[0].gpu_type = "A100-40GB".to_owned()),
+        ("requests per second", |plan| plan.layout[0].instances.clear()),
+        ("was not measured", |plan| plan.layout[0].instances[0].batch = 3),
+        ("is claimed", |plan| plan.cost += 1.0),
+        ("are claimed", |plan| plan.gpus += 1),
+        ("are claimed, it serves", |plan| plan.layout[0].instances[0].throughput_rps *= 2.0),
+        ("not in the problem", |plan| plan.layout[0].instances[0].service = "z".to_owned()),
+        ("it runs", |plan| plan.layout[0].instances[0].model = "c".to_owned()),
+    ];
+    for (expected, spoil) in spoils {
+        let mut bad = good.clone();
+        spoil(&mut bad);
+        let said = check(&problem, &bad).unwrap_err().to_string();
+        assert!(said.contains(expected), "expected {expected:?} in {said:?}");
+    }
+}
+
+#[test]
+fn memory_and_latency_are_looked_up_anew() {
+    let problem = problem("paper");
+    let mut plan = planned(&problem);
+    let slot = Instance {
+        profile: "1g.18gb".to_owned(),
+        start: 0,
+        service: "y".to_owned(),
+        model: "b".to_owned(),
+        batch: 1,
+        throughput_rps: 1.0,
+    };
+    plan.layout[0].instances = vec![slot];
+    let said = check(&problem, &plan).unwrap_err().to_string();
+    assert!(said.contains("a batch of 1 needs 17000 MiB of 16384"), "{said}");
+    plan.layout[0].instances[0] = Instance {
+        profile: "1g.18gb".to_owned(),
+        start: 0,
+        service: "x".to_owned(),
+        model: "a".to_owned(),
+        batch: 8,
+        throughput_rps: 1.0,
+    };
+    let half = super::tests::problem("half");
+    let said = check(&half, &plan).unwrap_err().to_string();
+    assert!(said.contains("a batch of 8 takes 80 ms of 42"), "{said}");
+}

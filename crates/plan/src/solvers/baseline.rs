@@ -51,7 +51,7 @@ impl Solver for Baseline {
         }
         allocation.gpus = gpus;
         // What bounds this way of cutting does not bound the others; the planner's own bound is asked for separately.
-        let bound = super::super::bound::rule_free(problem);
+        let bound = crate::bound::rule_free_or_nothing(problem);
         Ok(Solved { allocation, bound, notes })
     }
 }

@@ -10,7 +10,7 @@ use super::patterns::PatternModel;
 use crate::infeasible::{self, Infeasible, Shortage};
 use crate::prices::cover::{self, Pattern};
 use crate::prices::dual::{self, Prices};
-use crate::prices::round::Rounding;
+use crate::prices::round::{Rounding, add_configurations, supply};
 use crate::problem::Problem;
 use crate::solver::{Allocation, Bound, Progress, Run, Solved, Solver, Unsolved};
 
@@ -75,6 +75,52 @@ pub(super) fn improve(
         ));
     }
     Ok(Solved { allocation, bound: search.bound, notes })
+}
+
+/// A plan that is proved to cost at most (1 + `epsilon`) times the least: by one rounding of the relaxation over patterns where that does, otherwise
+/// by searching on.
+pub(crate) fn within(
+    problem: &Problem,
+    run: &Run<'_>,
+    epsilon: f64,
+    rounded: &dyn Fn(&[Vec<Pattern>], &PatternModel<'_>) -> Option<Vec<Vec<u32>>>,
+) -> Result<Solved, Unsolved> {
+    let Some(prices) = dual::best_prices(problem, run, &|_| {})? else {
+        return Err(Unsolved::NotApplicable { solver: "cms-ptas", why: "a job cannot be served".to_owned() });
+    };
+    let mut search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
+    search.prove(prices.bound, "prices of slices");
+    let patterns = search.supported_patterns(&prices, PATTERNS[0]);
+    let model = PatternModel::new(problem, &patterns, 0.0, f64::MAX);
+    if let Some(instances) = rounded(&patterns, &model) {
+        if let Some(gpus) = cover_used(problem, run, &instances)? {
+            search.offer(Allocation { instances, gpus });
+        }
+    }
+    if search.cost() <= search.bound.cost * (1.0 + epsilon) {
+        if let Some(allocation) = search.best {
+            return Ok(Solved { allocation, bound: search.bound, notes: Vec::new() });
+        }
+    }
+    improve(problem, run, search.best)
+}
+
+/// The fewest GPUs that have the slices used: an integer program as small as the table of configurations.
+fn cover_used(
+    problem: &Problem,
+    run: &Run<'_>,
+    instances: &[Vec<u32>],
+) -> Result<Option<Vec<u32>>, Unsolved> {
+    let mut program = downbeat_milp::Program::default();
+    let gpus = add_configurations(problem, &mut program, |index| problem.cost(index), true);
+    for slice in 0..problem.slices.len() {
+        let used: u32 = instances.iter().map(|counts| counts[slice]).sum();
+        program.at_least(&supply(problem, &gpus, slice), f64::from(used));
+    }
+    let answer = run
+        .backend
+        .solve(&program, &downbeat_milp::Limits { stop: run.stop, start: None, absolute_gap: 1e-6 })?;
+    Ok(answer.values.map(|values| gpus.iter().map(|variable| values[variable.0].round() as u32).collect()))
 }
 
 /// A bound at the next cost that a plan can have.

@@ -44,7 +44,7 @@ impl Solver for Greedy {
         }
         let mut allocation = state.into_allocation();
         tidy(problem, &mut allocation);
-        let bound = crate::bound::rule_free(problem);
+        let bound = crate::bound::rule_free_or_nothing(problem);
         (run.on_progress)(&Progress { phase: "greedy", cost: allocation.cost(problem), bound: bound.cost });
         match over_limit(problem, &allocation) {
             Some(infeasible) => Err(infeasible.into()),

@@ -55,6 +55,26 @@ impl<'a> PatternModel<'a> {
         run.backend.solve(&self.program, &Limits { stop: run.stop, start: None, absolute_gap })
     }
 
+    /// The program with patterns taken in parts.
+    pub(crate) fn relaxed(&self) -> Program {
+        self.program.relaxed()
+    }
+
+    /// Each service's patterns in the parts they are taken in, rounded up: with values that add up, that serves it.
+    pub(crate) fn mean_of_patterns(&self, patterns: &[Vec<Pattern>], values: &[f64]) -> Vec<Vec<u32>> {
+        let mean = |(variables, patterns): (&Vec<Variable>, &Vec<Pattern>)| {
+            let part = |slice: usize| -> f64 {
+                variables
+                    .iter()
+                    .zip(patterns)
+                    .map(|(variable, pattern)| values[variable.0] * f64::from(pattern.counts[slice]))
+                    .sum()
+            };
+            (0..self.problem.slices.len()).map(|slice| (part(slice) - 1e-7).ceil().max(0.0) as u32).collect()
+        };
+        self.chosen.iter().zip(patterns).map(mean).collect()
+    }
+
     pub(crate) fn allocation(&self, values: &[f64]) -> Allocation {
         let mut allocation = Allocation::empty(self.problem);
         for ((variables, patterns), counts) in

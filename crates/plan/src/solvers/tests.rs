@@ -1,1 +1,185 @@
+//! All solvers on random problems: plans that serve everything, bounds that hold, and the optimum of brute force.
 
+use downbeat_milp::Backend;
+use proptest::prelude::*;
+
+use super::*;
+use crate::problem::Problem;
+use crate::solver::Allocation;
+use crate::testing::{Table, problem_of, random_tables, run_by};
+use crate::{Infeasible, Unsolved};
+
+fn servable(tables: &[Table]) -> bool {
+    tables.iter().all(|(_, slices)| slices.iter().any(Option::is_some))
+}
+
+/// What a plan without places must keep.
+fn assert_sound(problem: &Problem, allocation: &Allocation, solver: &str) {
+    for (service, counts) in allocation.instances.iter().enumerate() {
+        assert!(problem.is_served(service, counts), "{solver}: service {service} has {counts:?}");
+    }
+    let used = allocation.used(problem.slices.len());
+    for (slice, used) in used.iter().enumerate() {
+        let there: u32 =
+            problem.configurations.iter().zip(&allocation.gpus).map(|(c, n)| c.slices[slice] * n).sum();
+        assert!(*used <= there, "{solver}: {used} of slice {slice}, {there} are there");
+    }
+}
+
+/// The fewest GPUs, by trying every multiset of configurations and every way to share out its slices.
+fn brute_force(problem: &Problem, most: u32) -> Option<u32> {
+    fn serve(problem: &Problem, service: usize, left: &mut Vec<u32>) -> bool {
+        if service == problem.services.len() {
+            return true;
+        }
+        let mut counts = vec![0; left.len()];
+        loop {
+            if problem.is_served(service, &counts) {
+                let mut rest: Vec<u32> = left.iter().zip(&counts).map(|(a, b)| a - b).collect();
+                if serve(problem, service + 1, &mut rest) {
+                    return true;
+                }
+            }
+            let mut at = 0;
+            while at < counts.len() && counts[at] == left[at] {
+                counts[at] = 0;
+                at += 1;
+            }
+            if at == counts.len() {
+                return false;
+            }
+            counts[at] += 1;
+        }
+    }
+    fn choose(problem: &Problem, from: usize, gpus: u32, left: &mut Vec<u32>) -> bool {
+        if gpus == 0 {
+            return serve(problem, 0, left);
+        }
+        (from..problem.configurations.len()).any(|index| {
+            let mut more: Vec<u32> =
+                left.iter().zip(&problem.configurations[index].slices).map(|(a, b)| a + b).collect();
+            choose(problem, index, gpus - 1, &mut more)
+        })
+    }
+    (1..=most).find(|&gpus| choose(problem, 0, gpus, &mut vec![0; problem.slices.len()]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn exact_finds_the_optimum_of_brute_force(tables in random_tables(2, 9.0)) {
+        prop_assume!(servable(&tables));
+        let problem = problem_of(&tables);
+        let Some(expected) = brute_force(&problem, 2) else { return Ok(()) };
+        for backend in [Backend::best(None).unwrap(), Backend::microlp()] {
+            let solved = Exact.solve(&problem, &run_by(&backend)).unwrap();
+            prop_assert_eq!(solved.allocation.gpu_count(), expected, "{}", backend.name());
+            prop_assert!((solved.bound.cost - f64::from(expected)).abs() < 1e-9, "{}: {:?}", backend.name(), solved.bound);
+        }
+    }
+
+    #[test]
+    fn every_solver_serves_everything_and_no_bound_passes_a_plan(tables in random_tables(6, 25.0)) {
+        prop_assume!(servable(&tables));
+        let problem = problem_of(&tables);
+        let backend = Backend::best(None).unwrap();
+        let mut best = f64::INFINITY;
+        let mut bounds = Vec::new();
+        for solver in ALL {
+            let solved = match solver.solve(&problem, &run_by(&backend)) {
+                Ok(solved) => solved,
+                Err(Unsolved::NotApplicable { .. }) => continue,
+                Err(error) => return Err(TestCaseError::fail(format!("{}: {error}", solver.name()))),
+            };
+            assert_sound(&problem, &solved.allocation, solver.name());
+            best = best.min(solved.allocation.cost(&problem));
+            bounds.push((solver.name(), solved.bound));
+        }
+        let relaxed = crate::bound::relaxation(&problem, &run_by(&backend)).unwrap();
+        bounds.push(("relaxation", relaxed));
+        for (name, bound) in &bounds {
+            prop_assert!(bound.cost <= best + 1e-9, "{name} bounds by {} what costs {best}", bound.cost);
+        }
+        let auto = Auto.solve(&problem, &run_by(&backend)).unwrap();
+        prop_assert!((auto.allocation.cost(&problem) - best).abs() < 1e-9, "auto is never worse than another");
+        prop_assert!((auto.bound.cost - best).abs() < 1e-9, "and proves it: {:?} of {best}", auto.bound);
+    }
+}
+
+#[test]
+fn a_search_that_is_stopped_at_once_still_has_a_plan() {
+    let tables: Vec<Table> = (0..40).map(|i| (5.0 + f64::from(i), vec![Some([1.0, 2.0, 3.0]); 5])).collect();
+    let problem = problem_of(&tables);
+    for backend in [Backend::best(None).unwrap(), Backend::microlp()] {
+        let run = crate::Run { stop: &|| true, ..run_by(&backend) };
+        for solver in ALL {
+            match solver.solve(&problem, &run) {
+                Ok(solved) => assert_sound(&problem, &solved.allocation, solver.name()),
+                Err(Unsolved::NotApplicable { .. }) => {}
+                Err(error) => panic!("{}: {error}", solver.name()),
+            }
+        }
+    }
+}
+
+#[test]
+fn pools_that_are_too_small_are_told_with_the_count_that_would_do() {
+    let mut problem = problem_of(&[(70.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, None])]);
+    let backend = Backend::best(None).unwrap();
+    problem.pools[0].count = Some(10);
+    let solved = Auto.solve(&problem, &run_by(&backend)).unwrap();
+    assert_eq!(solved.allocation.gpu_count(), 10, "seventy slices are ten GPUs");
+    problem.pools[0].count = Some(9);
+    match Auto.solve(&problem, &run_by(&backend)) {
+        Err(Unsolved::Infeasible(Infeasible::Pools { short, proved })) => {
+            assert!(proved);
+            assert_eq!((short[0].count, short[0].needed), (9, 10));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_cheaper_type_is_used_until_it_runs_out() {
+    let mut problem = problem_of(&[(21.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, None])]);
+    let mut cheap = problem.pools[0].clone();
+    cheap.count = Some(2);
+    cheap.cost = 0.4;
+    problem.pools.push(cheap);
+    let kinds = problem.slices.len();
+    for index in 0..kinds {
+        let mut slice = problem.slices[index];
+        slice.pool = 1;
+        problem.slices.push(slice);
+    }
+    let own = problem.configurations.clone();
+    for configuration in &mut problem.configurations {
+        configuration.slices.extend(vec![0; kinds]);
+    }
+    for mut configuration in own {
+        configuration.pool = 1;
+        configuration.slices = [vec![0; kinds], configuration.slices].concat();
+        problem.configurations.push(configuration);
+    }
+    let curves = problem.curves[0].clone();
+    problem.curves[0].extend(curves);
+    let backend = Backend::best(None).unwrap();
+    for solver in [&Auto as &dyn Solver, &Greedy, &Exact] {
+        let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
+        assert_sound(&problem, &solved.allocation, solver.name());
+        assert_eq!(solved.allocation.by_pool(&problem), [1, 2], "{}", solver.name());
+        assert!((solved.allocation.cost(&problem) - 1.8).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn as_many_replicas_as_are_wanted_are_planned() {
+    let mut problem = problem_of(&[(1.0, vec![Some([1.0, 2.0, 3.0]); 5])]);
+    problem.services[0].min_replicas = 9;
+    let backend = Backend::best(None).unwrap();
+    for solver in [&Auto as &dyn Solver, &Greedy, &Mcts, &Ga, &Exact] {
+        let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
+        assert_sound(&problem, &solved.allocation, solver.name());
+        assert_eq!(solved.allocation.gpu_count(), 2, "{}", solver.name());
+    }
+}
