@@ -236,7 +236,7 @@ impl Session {
     }
 
     fn plan(
-        &mut self,
+        &self,
         problem: &Problem,
         solver: &dyn Solver,
         from: Option<&Plan>,

@@ -80,8 +80,8 @@ fn every_spoiled_plan_is_refused() {
 
 #[test]
 fn memory_and_latency_are_looked_up_anew() {
-    let problem = problem("paper");
-    let mut plan = planned(&problem);
+    let (paper, half) = (problem("paper"), problem("half"));
+    let mut plan = planned(&paper);
     let slot = Instance {
         profile: "1g.18gb".to_owned(),
         start: 0,
@@ -91,7 +91,7 @@ fn memory_and_latency_are_looked_up_anew() {
         throughput_rps: 1.0,
     };
     plan.layout[0].instances = vec![slot];
-    let said = check(&problem, &plan).unwrap_err().to_string();
+    let said = check(&paper, &plan).unwrap_err().to_string();
     assert!(said.contains("a batch of 1 needs 17000 MiB of 16384"), "{said}");
     plan.layout[0].instances[0] = Instance {
         profile: "1g.18gb".to_owned(),
@@ -101,7 +101,6 @@ fn memory_and_latency_are_looked_up_anew() {
         batch: 8,
         throughput_rps: 1.0,
     };
-    let half = super::tests::problem("half");
     let said = check(&half, &plan).unwrap_err().to_string();
     assert!(said.contains("a batch of 8 takes 80 ms of 42"), "{said}");
 }
