@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Greedy;
-use super::greedy::{Deployment, Filled, over_limit, tidy};
+use super::greedy::{Deployment, Filled, over_limit, sequence, tidy};
 use super::rollout::Rollout;
 use crate::problem::Problem;
 use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
@@ -47,7 +47,7 @@ impl Solver for Ga {
         let greedy = Greedy.solve(problem, run)?;
         let mut breeding =
             Breeding { problem, rollout: Rollout::new(Xoshiro256PlusPlus::seed_from_u64(run.seed)) };
-        let first = breeding.first();
+        let first = sequence(problem);
         let mut best = greedy.allocation;
         let mut population: Vec<(f64, Chromosome)> = vec![(cost(problem, &first), first)];
         let mut idle = 0;
@@ -101,10 +101,7 @@ fn cost(problem: &Problem, chromosome: &Chromosome) -> f64 {
 fn allocation(problem: &Problem, chromosome: &Chromosome) -> Allocation {
     let mut allocation = Allocation::empty(problem);
     for gpu in chromosome {
-        allocation.gpus[gpu.configuration] += 1;
-        for &(slice, service, count) in &gpu.instances {
-            allocation.instances[service][slice] += count;
-        }
+        gpu.add_to(&mut allocation);
     }
     tidy(problem, &mut allocation);
     allocation
@@ -116,17 +113,6 @@ struct Breeding<'a> {
 }
 
 impl Breeding<'_> {
-    /// Greedy's deployment, GPU by GPU.
-    fn first(&mut self) -> Chromosome {
-        let mut state = Deployment::new(self.problem);
-        let mut chromosome = Vec::new();
-        while let Some(gpu) = state.best_gpu(8) {
-            state.add(&gpu);
-            chromosome.push(gpu);
-        }
-        chromosome
-    }
-
     /// A mutated, crossed and refilled copy.
     fn child(&mut self, parent: &Chromosome) -> Chromosome {
         let mut kept = parent.clone();

@@ -36,13 +36,10 @@ impl Solver for Greedy {
         if let Some(unservable) = infeasible::unservable(problem) {
             return Err(unservable.into());
         }
-        let mut state = Deployment::new(problem);
-        while let Some(gpu) = state.best_gpu(paired(problem.services.len())) {
-            for _ in 0..state.repeats(&gpu) {
-                state.add(&gpu);
-            }
+        let mut allocation = Allocation::empty(problem);
+        for gpu in sequence(problem) {
+            gpu.add_to(&mut allocation);
         }
-        let mut allocation = state.into_allocation();
         tidy(problem, &mut allocation);
         let bound = crate::bound::rule_free_or_nothing(problem);
         (run.on_progress)(&Progress { phase: "greedy", cost: allocation.cost(problem), bound: bound.cost });
@@ -51,6 +48,19 @@ impl Solver for Greedy {
             None => Ok(Solved { allocation, bound, notes: Vec::new() }),
         }
     }
+}
+
+/// The GPUs in the order in which they are taken.
+pub(crate) fn sequence(problem: &Problem) -> Vec<Filled> {
+    let mut state = Deployment::new(problem);
+    let mut taken = Vec::new();
+    while let Some(gpu) = state.best_gpu(paired(problem.services.len())) {
+        for _ in 0..state.repeats(&gpu) {
+            state.add(&gpu);
+            taken.push(gpu.clone());
+        }
+    }
+    taken
 }
 
 /// The pools that a plan takes more GPUs of than there are.
@@ -86,6 +96,16 @@ pub(crate) struct Filled {
     /// (slice, service, how many)
     pub(crate) instances: Vec<(usize, usize, u32)>,
     pub(crate) score: f64,
+}
+
+impl Filled {
+    /// Counts it in.
+    pub(crate) fn add_to(&self, allocation: &mut Allocation) {
+        allocation.gpus[self.configuration] += 1;
+        for &(slice, service, count) in &self.instances {
+            allocation.instances[service][slice] += count;
+        }
+    }
 }
 
 /// A plan in the making: GPUs so far, and how much of each service's demand they serve.
@@ -131,12 +151,9 @@ impl<'a> Deployment<'a> {
 
     /// Adds a GPU.
     pub(crate) fn add(&mut self, gpu: &Filled) {
-        self.allocation.gpus[gpu.configuration] += 1;
+        gpu.add_to(&mut self.allocation);
         let pool = self.problem.configurations[gpu.configuration].pool;
         self.left_in_pool[pool] = self.left_in_pool[pool].saturating_sub(1);
-        for &(slice, service, count) in &gpu.instances {
-            self.allocation.instances[service][slice] += count;
-        }
         for &(_, service, _) in &gpu.instances {
             self.lacking[service] = self.lack(service);
         }

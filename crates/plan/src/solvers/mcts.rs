@@ -4,13 +4,14 @@
 //! are the best ten GPUs composed of five random services that lack something; what lies below a node is judged by completing it
 //! at random, from remembered pools of good GPUs by coarse type of the completion vector.
 //!
-//! Where this departs: the search begins with greedy's plan as the one to beat, and a playout is cut short when it cannot beat it.
+//! Where this departs: the search begins from greedy's deployment with its last GPUs taken away, few of them at first and all in the end, because a tree over
+//! hundreds of GPUs is never searched deep; and a playout is cut short when it cannot beat the best plan.
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Greedy;
-use super::greedy::{Deployment, Filled, over_limit, tidy};
+use super::greedy::{Deployment, Filled, over_limit, sequence, tidy};
 use super::rollout::Rollout;
 use crate::problem::Problem;
 use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
@@ -18,8 +19,10 @@ use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
 /// The slow planner.
 pub struct Mcts;
 
-/// Playouts without a better plan after which the search ends.
-const PATIENCE: u32 = 600;
+/// The shares of greedy's GPUs that are taken away, in turn.
+const TAKEN_AWAY: [f64; 5] = [0.1, 0.2, 0.4, 0.7, 1.0];
+/// Playouts without a better plan after which a search ends.
+const PATIENCE: u32 = 200;
 /// How much playouts elsewhere are worth against going where it was best.
 const EXPLORATION: f64 = 0.02;
 /// A node is expanded when it has been passed so often.
@@ -36,23 +39,33 @@ impl Solver for Mcts {
 
     fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
         let greedy = Greedy.solve(problem, run)?;
+        let taken = sequence(problem);
         let mut search = Search {
             problem,
             rollout: Rollout::new(Xoshiro256PlusPlus::seed_from_u64(run.seed)),
-            nodes: vec![Node::default()],
+            root: Deployment::new(problem),
+            nodes: Vec::new(),
             best: greedy.allocation,
         };
-        let mut idle = 0;
-        while idle < PATIENCE && !(run.stop)() {
-            let before = search.best.cost(problem);
-            if before <= greedy.bound.cost * (1.0 + 1e-9) {
-                break;
+        for share in TAKEN_AWAY {
+            let kept = taken.len() - (taken.len() as f64 * share).ceil() as usize;
+            search.root = Deployment::new(problem);
+            for gpu in &taken[..kept] {
+                search.root.add(gpu);
             }
-            search.playout();
-            let cost = search.best.cost(problem);
-            idle = if cost < before { 0 } else { idle + 1 };
-            if cost < before {
-                (run.on_progress)(&Progress { phase: "mcts", cost, bound: greedy.bound.cost });
+            search.nodes = vec![Node::default()];
+            let mut idle = 0;
+            while idle < PATIENCE && !(run.stop)() {
+                let before = search.best.cost(problem);
+                if before <= greedy.bound.cost * (1.0 + 1e-9) {
+                    break;
+                }
+                search.playout();
+                let cost = search.best.cost(problem);
+                idle = if cost < before { 0 } else { idle + 1 };
+                if cost < before {
+                    (run.on_progress)(&Progress { phase: "mcts", cost, bound: greedy.bound.cost });
+                }
             }
         }
         match over_limit(problem, &search.best) {
@@ -78,6 +91,8 @@ impl Default for Node {
 struct Search<'a> {
     problem: &'a Problem,
     rollout: Rollout,
+    /// Where the tree begins.
+    root: Deployment<'a>,
     nodes: Vec<Node>,
     best: Allocation,
 }
@@ -85,7 +100,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Down the tree, one step beyond it, and to the end at random.
     fn playout(&mut self) {
-        let mut state = Deployment::new(self.problem);
+        let mut state = self.root.clone();
         let mut path = vec![0];
         let mut at = 0;
         while state.is_lacking() {
