@@ -30,7 +30,7 @@ pub(crate) fn layout(problem: &Problem, allocation: &Allocation, from: Option<&P
     deal(problem, &rest, &mut frames);
     frames.retain(|frame| frame.slots.iter().any(|(_, _, service)| service.is_some()));
     let mut gpus = kept;
-    number(problem, frames, from, allocation, &mut gpus);
+    number(problem, &frames, from, allocation, &mut gpus);
     gpus.sort_by_key(|gpu| gpu.gpu);
     gpus
 }
@@ -118,7 +118,7 @@ fn across_nodes(problem: &Problem, frames: &[Frame]) -> Vec<usize> {
 /// Gives GPUs their numbers: those that an older layout has left free first.
 fn number(
     problem: &Problem,
-    frames: Vec<Frame>,
+    frames: &[Frame],
     from: Option<&Plan>,
     allocation: &Allocation,
     gpus: &mut Vec<GpuLayout>,

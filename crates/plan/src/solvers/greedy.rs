@@ -36,11 +36,7 @@ impl Solver for Greedy {
         if let Some(unservable) = infeasible::unservable(problem) {
             return Err(unservable.into());
         }
-        let mut allocation = Allocation::empty(problem);
-        for gpu in sequence(problem) {
-            gpu.add_to(&mut allocation);
-        }
-        tidy(problem, &mut allocation);
+        let allocation = quick(problem, paired(problem.services.len()));
         let bound = crate::bound::rule_free_or_nothing(problem);
         (run.on_progress)(&Progress { phase: "greedy", cost: allocation.cost(problem), bound: bound.cost });
         match over_limit(problem, &allocation) {
@@ -50,11 +46,25 @@ impl Solver for Greedy {
     }
 }
 
+/// The plan with pairs among so many services; it may take more GPUs of a pool than there are.
+pub(crate) fn quick(problem: &Problem, paired: usize) -> Allocation {
+    let mut allocation = Allocation::empty(problem);
+    for gpu in sequence_of(problem, paired) {
+        gpu.add_to(&mut allocation);
+    }
+    tidy(problem, &mut allocation);
+    allocation
+}
+
 /// The GPUs in the order in which they are taken.
 pub(crate) fn sequence(problem: &Problem) -> Vec<Filled> {
+    sequence_of(problem, paired(problem.services.len()))
+}
+
+fn sequence_of(problem: &Problem, paired: usize) -> Vec<Filled> {
     let mut state = Deployment::new(problem);
     let mut taken = Vec::new();
-    while let Some(gpu) = state.best_gpu(paired(problem.services.len())) {
+    while let Some(gpu) = state.best_gpu(paired) {
         for _ in 0..state.repeats(&gpu) {
             state.add(&gpu);
             taken.push(gpu.clone());
