@@ -83,6 +83,18 @@ pub(super) fn improve(
     Ok(Solved { allocation, bound: search.bound, notes })
 }
 
+/// The best prices, and for each service patterns that are nearly the cheapest there; `None` where a service cannot be served.
+pub(crate) fn near_best_prices(
+    problem: &Problem,
+    run: &Run<'_>,
+    most: usize,
+) -> Option<(Vec<f64>, Vec<Vec<Pattern>>)> {
+    let prices = dual::best_prices(problem, run, &|_| {}).ok()??;
+    let search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
+    let patterns = search.supported_patterns(&prices, most);
+    Some((prices.slices, patterns))
+}
+
 /// A bound at the next cost that a plan can have.
 pub(crate) fn raised(problem: &Problem, bound: f64) -> f64 {
     problem.cost_step().map_or(bound, |step| (bound / step - 1e-6).ceil() * step)
