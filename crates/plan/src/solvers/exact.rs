@@ -24,7 +24,9 @@ use shortage::too_small;
 pub struct Exact;
 
 /// Patterns per service that a plan is looked for in, in turn.
-const PATTERNS: [usize; 2] = [16, 64];
+const PATTERNS: [usize; 3] = [16, 48, 160];
+/// How much dearer than the cheapest, in steps of cost, patterns are at first looked for.
+const FIRST_MARGIN: f64 = 0.003;
 /// Patterns in all that are given to an integer program.
 const MOST_PATTERNS: usize = 60_000;
 /// Budgets that a plan is looked for in, each step twice the one before.
@@ -146,7 +148,10 @@ impl Search<'_> {
     fn choose(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
         let services = self.problem.services.len();
         for (round, &count) in PATTERNS.iter().enumerate() {
-            let patterns = self.supported_patterns(prices, count);
+            let mut patterns = self.supported_patterns(prices, PATTERNS[0]);
+            if round > 0 {
+                self.add_cheapest(prices, &mut patterns, count);
+            }
             // A weak backend is given a plan first: it may not find one in time.
             if self.best.is_none() && (!self.run.backend.is_strong() || services * count > MOST_PATTERNS) {
                 self.round(prices, &patterns);
@@ -217,6 +222,29 @@ impl Search<'_> {
                 found
             })
             .collect()
+    }
+
+    /// Adds the cheapest patterns, up to `most` per service: those that are the cheapest at no prices, too.
+    fn add_cheapest(&self, prices: &Prices, patterns: &mut [Vec<Pattern>], most: usize) {
+        patterns.par_iter_mut().enumerate().for_each(|(service, patterns)| {
+            let cheapest = prices.patterns[service].worth;
+            let mut margin = self.step() * FIRST_MARGIN;
+            loop {
+                // Asked for with room to spare: where there are more, those found first are not the cheapest.
+                let (found, all) =
+                    cover::all_within(self.problem, service, &prices.slices, cheapest + margin, 16 * most);
+                let enough = found.len() >= most || margin > self.step();
+                if all || enough {
+                    let new = |pattern: &Pattern| patterns.iter().all(|known| known.counts != pattern.counts);
+                    let added: Vec<Pattern> = found.into_iter().take(most).filter(new).collect();
+                    patterns.extend(added);
+                }
+                if enough {
+                    break;
+                }
+                margin *= 3.0;
+            }
+        });
     }
 
     /// Each service's patterns worth at most `limit` more than its cheapest; at most `most`. Whether these are all.
