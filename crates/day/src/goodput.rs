@@ -18,17 +18,17 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{self, Slices};
 
 /// The numbers of instances that are simulated; in between, what each one serves is interpolated, and past the last it stays.
-const COUNTS: [u32; 7] = [1, 2, 3, 4, 6, 9, 16];
+const COUNTS: [u32; 6] = [1, 2, 3, 4, 8, 16];
 /// Requests of a run: one percent of them are enough to tell from chance.
 const REQUESTS: f64 = 10_000.0;
 /// The largest share of bad requests; less than the 1 % that is promised, because a rate that just passes with one seed fails with the next.
 const BAD_RATE_MAX: f64 = 0.007;
 /// Rates are told apart down to this share of the ideal one.
 const GRID: f64 = 0.01;
-/// A rate must pass with each of these.
+/// A rate is searched with the first and must pass with the second.
 const SEEDS: [u64; 2] = [11, 12];
 /// What the remembered numbers were simulated with; others are not used.
-const VERSION: &str = "adaptive-1";
+const VERSION: &str = "adaptive-2";
 
 /// The planner's simulator.
 #[derive(Debug)]
@@ -157,14 +157,9 @@ fn simulate(query: &GoodputQuery<'_>, count: u32) -> Result<f64, String> {
     let latencies = (1..=largest).map(|batch| (batch, profile.latency(batch).as_millis_f64()));
     let in_time = latencies.filter(|(_, ms)| *ms <= query.slo_ms);
     let most = in_time.map(|(batch, ms)| f64::from(batch) / ms * 1e3).fold(0.0, f64::max) * f64::from(count);
-    let passes = |share: f64| -> Result<bool, String> {
-        for seed in SEEDS {
-            let run = cluster::run(&slices, query.slo_ms, most * share, REQUESTS, seed, Until::Failure)?;
-            if run.bad_rate_worst > BAD_RATE_MAX {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    let passes = |share: f64, seed: u64| -> Result<bool, String> {
+        let run = cluster::run(&slices, query.slo_ms, most * share, REQUESTS, seed, Until::Failure)?;
+        Ok(run.bad_rate_worst <= BAD_RATE_MAX)
     };
     if most <= 0.0 {
         return Ok(0.0);
@@ -172,11 +167,15 @@ fn simulate(query: &GoodputQuery<'_>, count: u32) -> Result<f64, String> {
     let (mut low, mut high) = (0.0, 1.02);
     while high - low > GRID {
         let middle = (low + high) / 2.0;
-        if passes(middle)? {
+        if passes(middle, SEEDS[0])? {
             low = middle;
         } else {
             high = middle;
         }
+    }
+    // What one seed's luck has passed is tried with another's.
+    while low > 0.0 && !passes(low, SEEDS[1])? {
+        low = (low - GRID).max(0.0);
     }
     // Thousandths: what is written to the file is read back the same.
     Ok((low * most * 1e3).floor() / 1e3)

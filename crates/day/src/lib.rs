@@ -1,7 +1,7 @@
 //! Planner and simulator composed: neither knows the other.
 //!
 //! [`Goodput`] answers the planner's question what n slices serve under the real scheduler, and remembers the answers in a file.
-//! [`verify`] replays a plan in the simulator; [`plan_verified`] plans until the replay passes.
+//! [`verify()`] replays a plan in the simulator; [`plan_verified`] plans until the replay passes.
 
 mod cluster;
 mod goodput;

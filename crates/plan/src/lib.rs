@@ -12,6 +12,7 @@ pub mod check;
 pub mod cms;
 pub mod emit;
 pub mod infeasible;
+mod keep;
 mod page;
 mod place;
 pub mod plan;

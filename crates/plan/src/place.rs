@@ -8,6 +8,8 @@ mod keep;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use downbeat_mig::Partitions;
 
 use crate::plan::{GpuLayout, Instance, Plan};
@@ -23,14 +25,25 @@ struct Frame {
 }
 
 /// Lays out an allocation; what can stay as it is in `from` stays.
+#[cfg(test)]
 pub(crate) fn layout(problem: &Problem, allocation: &Allocation, from: Option<&Plan>) -> Vec<GpuLayout> {
+    layout_keeping(problem, allocation, from, &BTreeSet::new())
+}
+
+/// Lays out an allocation; what can stay as it is in `from` stays, the GPUs of `wanted` before others.
+pub(crate) fn layout_keeping(
+    problem: &Problem,
+    allocation: &Allocation,
+    from: Option<&Plan>,
+    wanted: &BTreeSet<u32>,
+) -> Vec<GpuLayout> {
     let mut rest = allocation.clone();
-    let kept = from.map_or_else(Vec::new, |from| keep::kept(problem, &mut rest, from));
+    let kept = from.map_or_else(Vec::new, |from| keep::kept(problem, &mut rest, from, wanted));
     let mut frames = frames(problem, &rest);
     deal(problem, &rest, &mut frames);
     frames.retain(|frame| frame.slots.iter().any(|(_, _, service)| service.is_some()));
     let mut gpus = kept;
-    number(problem, frames, from, allocation, &mut gpus);
+    number(problem, &frames, from, allocation, &mut gpus);
     gpus.sort_by_key(|gpu| gpu.gpu);
     gpus
 }
@@ -118,7 +131,7 @@ fn across_nodes(problem: &Problem, frames: &[Frame]) -> Vec<usize> {
 /// Gives GPUs their numbers: those that an older layout has left free first.
 fn number(
     problem: &Problem,
-    frames: Vec<Frame>,
+    frames: &[Frame],
     from: Option<&Plan>,
     allocation: &Allocation,
     gpus: &mut Vec<GpuLayout>,

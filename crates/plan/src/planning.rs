@@ -1,6 +1,9 @@
 //! From a problem to a plan that has been checked.
 
+use std::collections::BTreeSet;
+
 use crate::check::check;
+use crate::keep::keeping;
 use crate::place;
 use crate::plan::{GpuLayout, Plan};
 use crate::problem::Problem;
@@ -16,9 +19,13 @@ pub fn plan(
     from: Option<&Plan>,
 ) -> Result<Plan, Unsolved> {
     let solved = solver.solve(problem, run)?;
-    let layout = place::layout(problem, &solved.allocation, from);
+    let kept = from.and_then(|from| keeping(problem, run, &solved.allocation, from));
+    let (mut allocation, wanted) = match kept {
+        Some(kept) => (kept.allocation, kept.gpus),
+        None => (solved.allocation, BTreeSet::new()),
+    };
+    let layout = place::layout_keeping(problem, &allocation, from, &wanted);
     // GPUs on which nothing runs are not part of a plan.
-    let mut allocation = solved.allocation;
     drop_unused(problem, &mut allocation, &layout);
     let plan = Plan::new(problem, &allocation, solved.bound, solver.name(), layout, solved.notes);
     match check(problem, &plan) {

@@ -3,6 +3,7 @@
 mod auto;
 mod baseline;
 pub(crate) mod compact;
+mod deployment;
 pub(crate) mod exact;
 mod ga;
 mod greedy;

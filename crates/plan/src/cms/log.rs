@@ -21,7 +21,7 @@ impl Solver for CmsLog {
         "CMS: cover most of what is left, machine by machine; within 2 ln(nD) of the optimum"
     }
 
-    fn solve(&self, problem: &Problem, _: &Run<'_>) -> Result<Solved, Unsolved> {
+    fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
         applies(problem, self.name())?;
         let mut left: Vec<f64> = vec![1.0; problem.services.len()];
         let mut allocation = Allocation::empty(problem);
@@ -42,7 +42,7 @@ impl Solver for CmsLog {
             }
         }
         tidy(problem, &mut allocation);
-        Ok(Solved { allocation, bound: crate::bound::rule_free_or_nothing(problem), notes: Vec::new() })
+        Ok(Solved { allocation, bound: crate::bound::relaxation(problem, run)?, notes: Vec::new() })
     }
 }
 

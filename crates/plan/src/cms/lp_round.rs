@@ -52,10 +52,10 @@ impl Solver for CmsLpRound {
             .map(|&gpus| if gpus > 1e-9 { (2.0 * gpus - 1e-9).ceil() as u32 + 1 } else { 0 })
             .collect();
         let mut best = trimmed(problem, Allocation { instances, gpus });
-        if let Some(tried) = few_machines(problem, run, bound.cost, best.gpu_count())? {
-            if tried.gpu_count() < best.gpu_count() {
-                best = tried;
-            }
+        if let Some(tried) = few_machines(problem, run, bound.cost, best.gpu_count())?
+            && tried.gpu_count() < best.gpu_count()
+        {
+            best = tried;
         }
         Ok(Solved { allocation: best, bound, notes: Vec::new() })
     }

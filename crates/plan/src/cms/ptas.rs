@@ -6,8 +6,6 @@
 //! up, and costs at most K blocks each; all others lose nothing. So at most OPT + K^2 + K machines are used: within (1 + eps) where OPT is at least (K^2 + K)/eps. Where it
 //! is smaller, the plan is compared with its bound, and searched on until it is within.
 
-use downbeat_milp::Limits;
-
 use super::applies;
 use crate::problem::Problem;
 use crate::solver::{Run, Solved, Solver, Unsolved};
@@ -32,9 +30,6 @@ impl Solver for CmsPtas {
 
     fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
         applies(problem, self.name())?;
-        exact::within(problem, run, EPSILON, &|patterns, model| {
-            let answer = run.backend.solve(&model.relaxed(), &Limits::none()).ok()?;
-            Some(model.mean_of_patterns(patterns, &answer.values?))
-        })
+        exact::within(problem, run, EPSILON)
     }
 }

@@ -71,7 +71,7 @@ pub fn schedule(problem: &Problem, solver: &dyn Solver, run: &Run<'_>) -> Result
                 Some(last)
                     if last.configuration == machine.configuration && last.blocks == machine.blocks =>
                 {
-                    last.count += 1
+                    last.count += 1;
                 }
                 _ => machines.push(machine),
             }

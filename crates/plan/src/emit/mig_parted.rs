@@ -6,6 +6,9 @@ use std::fmt::Write;
 use super::quoted;
 use crate::plan::{GpuLayout, Plan};
 
+/// How many slices of each profile a GPU has.
+type Cut<'a> = BTreeMap<&'a str, u32>;
+
 /// A mig-parted configuration with one named layout per node; nodes that are cut alike share one.
 ///
 /// mig-parted is told how many slices of each profile a GPU has, in the order that creates them; it chooses the starts itself. The label
@@ -15,13 +18,13 @@ pub fn mig_parted(plan: &Plan) -> String {
     for gpu in &plan.layout {
         nodes.entry(gpu.node).or_default().push(gpu);
     }
-    let mut names: BTreeMap<Vec<BTreeMap<&str, u32>>, (String, Vec<u32>)> = BTreeMap::new();
+    let mut names: BTreeMap<Vec<Cut<'_>>, (String, Vec<u32>)> = BTreeMap::new();
     for (node, gpus) in &nodes {
-        let cuts: Vec<BTreeMap<&str, u32>> = gpus.iter().map(|gpu| devices(gpu)).collect();
+        let cuts: Vec<Cut<'_>> = gpus.iter().map(|gpu| devices(gpu)).collect();
         let next = format!("downbeat-{}", names.len());
         names.entry(cuts).or_insert((next, Vec::new())).1.push(*node);
     }
-    let mut layouts: Vec<(&Vec<BTreeMap<&str, u32>>, &(String, Vec<u32>))> = names.iter().collect();
+    let mut layouts: Vec<_> = names.iter().collect();
     layouts.sort_by_key(|(_, (_, nodes))| nodes.first().copied());
     let mut text = String::from("version: v1\nmig-configs:\n");
     for (cuts, (name, nodes)) in layouts {
@@ -41,7 +44,7 @@ pub fn mig_parted(plan: &Plan) -> String {
     text
 }
 
-fn devices(gpu: &GpuLayout) -> BTreeMap<&str, u32> {
+fn devices(gpu: &GpuLayout) -> Cut<'_> {
     let mut devices = BTreeMap::new();
     for instance in &gpu.instances {
         *devices.entry(instance.profile.as_str()).or_default() += 1;
@@ -50,8 +53,8 @@ fn devices(gpu: &GpuLayout) -> BTreeMap<&str, u32> {
 }
 
 /// Neighbouring GPUs that are cut alike, as (first, last, cut).
-fn runs<'a, 'b>(cuts: &'a [BTreeMap<&'b str, u32>]) -> Vec<(usize, usize, &'a BTreeMap<&'b str, u32>)> {
-    let mut runs: Vec<(usize, usize, &BTreeMap<&str, u32>)> = Vec::new();
+fn runs<'a, 'b>(cuts: &'a [Cut<'b>]) -> Vec<(usize, usize, &'a Cut<'b>)> {
+    let mut runs: Vec<(usize, usize, &Cut<'b>)> = Vec::new();
     for (index, cut) in cuts.iter().enumerate() {
         match runs.last_mut() {
             Some((_, last, same)) if *same == cut => *last = index,

@@ -1,6 +1,6 @@
 //! GPUs of an older layout that can stay as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::instance;
 use crate::plan::{GpuLayout, Plan};
@@ -13,12 +13,17 @@ type Content = Vec<(usize, u8, usize)>;
 /// Takes out of `rest` the GPUs of `from` that hold nothing else than what is wanted, and returns them, with their old numbers.
 ///
 /// A GPU may stay where its instances are still wanted and the GPUs that remain to be cut have slices enough for the rest.
-pub(super) fn kept(problem: &Problem, rest: &mut Allocation, from: &Plan) -> Vec<GpuLayout> {
+pub(super) fn kept(
+    problem: &Problem,
+    rest: &mut Allocation,
+    from: &Plan,
+    wanted_first: &BTreeSet<u32>,
+) -> Vec<GpuLayout> {
     let wanted = rest.clone();
     let mut kept = Vec::new();
-    // Full GPUs first: they leave the fewest slices unused.
+    // Those that were chosen to stay, then full ones: they leave the fewest slices unused.
     let mut old: Vec<&GpuLayout> = from.layout.iter().collect();
-    old.sort_by_key(|gpu| std::cmp::Reverse(gpu.instances.len()));
+    old.sort_by_key(|gpu| (!wanted_first.contains(&gpu.gpu), std::cmp::Reverse(gpu.instances.len())));
     for gpu in old {
         let Some((pool, content)) = content(problem, gpu) else { continue };
         if take(problem, rest, pool, &content) {

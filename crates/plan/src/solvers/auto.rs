@@ -1,8 +1,12 @@
 //! The default: a plan at once, then the best one.
 
-use super::{Greedy, exact};
+use super::{exact, greedy};
+use crate::infeasible;
 use crate::problem::Problem;
-use crate::solver::{Run, Solved, Solver, Unsolved};
+use crate::solver::{Progress, Run, Solved, Solver, Unsolved};
+
+/// Greedy looks at pairs of so few services here: what it finds is only to be had at once.
+const PAIRED: usize = 4;
 
 /// Greedy, then exact from there.
 pub struct Auto;
@@ -17,12 +21,15 @@ impl Solver for Auto {
     }
 
     fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
+        if let Some(unservable) = infeasible::unservable(problem) {
+            return Err(unservable.into());
+        }
+        let quick = greedy::quick(problem, PAIRED);
         // Pools that greedy finds too small may yet do.
-        let known = match Greedy.solve(problem, run) {
-            Ok(solved) => Some(solved.allocation),
-            Err(Unsolved::Infeasible(crate::Infeasible::Pools { .. })) => None,
-            Err(error) => return Err(error),
-        };
+        let known = greedy::over_limit(problem, &quick).is_none().then_some(quick);
+        if let Some(known) = &known {
+            (run.on_progress)(&Progress { phase: "greedy", cost: known.cost(problem), bound: 0.0 });
+        }
         exact::improve(problem, run, known)
     }
 }

@@ -1,5 +1,8 @@
 //! Exact: a bound by prices, a plan near it, and what is left in between by integer programming.
 
+mod nearly;
+mod shortage;
+
 use downbeat_milp::Status;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,18 +10,23 @@ use rayon::prelude::*;
 
 use super::compact::Compact;
 use super::patterns::PatternModel;
-use crate::infeasible::{self, Infeasible, Shortage};
+use crate::infeasible;
 use crate::prices::cover::{self, Pattern};
 use crate::prices::dual::{self, Prices};
-use crate::prices::round::{Rounding, add_configurations, supply};
+use crate::prices::round::Rounding;
 use crate::problem::Problem;
 use crate::solver::{Allocation, Bound, Progress, Run, Solved, Solver, Unsolved};
+
+pub(crate) use nearly::within;
+use shortage::too_small;
 
 /// The exact planner.
 pub struct Exact;
 
 /// Patterns per service that a plan is looked for in, in turn.
-const PATTERNS: [usize; 2] = [16, 64];
+const PATTERNS: [usize; 3] = [16, 48, 160];
+/// How much dearer than the cheapest, in steps of cost, patterns are at first looked for.
+const FIRST_MARGIN: f64 = 0.003;
 /// Patterns in all that are given to an integer program.
 const MOST_PATTERNS: usize = 60_000;
 /// Budgets that a plan is looked for in, each step twice the one before.
@@ -77,50 +85,16 @@ pub(super) fn improve(
     Ok(Solved { allocation, bound: search.bound, notes })
 }
 
-/// A plan that is proved to cost at most (1 + `epsilon`) times the least: by one rounding of the relaxation over patterns where that does, otherwise
-/// by searching on.
-pub(crate) fn within(
+/// The best prices, and for each service patterns that are nearly the cheapest there; `None` where a service cannot be served.
+pub(crate) fn near_best_prices(
     problem: &Problem,
     run: &Run<'_>,
-    epsilon: f64,
-    rounded: &dyn Fn(&[Vec<Pattern>], &PatternModel<'_>) -> Option<Vec<Vec<u32>>>,
-) -> Result<Solved, Unsolved> {
-    let Some(prices) = dual::best_prices(problem, run, &|_| {})? else {
-        return Err(Unsolved::NotApplicable { solver: "cms-ptas", why: "a job cannot be served".to_owned() });
-    };
-    let mut search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
-    search.prove(prices.bound, "prices of slices");
-    let patterns = search.supported_patterns(&prices, PATTERNS[0]);
-    let model = PatternModel::new(problem, &patterns, 0.0, f64::MAX);
-    if let Some(instances) = rounded(&patterns, &model) {
-        if let Some(gpus) = cover_used(problem, run, &instances)? {
-            search.offer(Allocation { instances, gpus });
-        }
-    }
-    if search.cost() <= search.bound.cost * (1.0 + epsilon) {
-        if let Some(allocation) = search.best {
-            return Ok(Solved { allocation, bound: search.bound, notes: Vec::new() });
-        }
-    }
-    improve(problem, run, search.best)
-}
-
-/// The fewest GPUs that have the slices used: an integer program as small as the table of configurations.
-fn cover_used(
-    problem: &Problem,
-    run: &Run<'_>,
-    instances: &[Vec<u32>],
-) -> Result<Option<Vec<u32>>, Unsolved> {
-    let mut program = downbeat_milp::Program::default();
-    let gpus = add_configurations(problem, &mut program, |index| problem.cost(index), true);
-    for slice in 0..problem.slices.len() {
-        let used: u32 = instances.iter().map(|counts| counts[slice]).sum();
-        program.at_least(&supply(problem, &gpus, slice), f64::from(used));
-    }
-    let answer = run
-        .backend
-        .solve(&program, &downbeat_milp::Limits { stop: run.stop, start: None, absolute_gap: 1e-6 })?;
-    Ok(answer.values.map(|values| gpus.iter().map(|variable| values[variable.0].round() as u32).collect()))
+    most: usize,
+) -> Option<(Vec<f64>, Vec<Vec<Pattern>>)> {
+    let prices = dual::best_prices(problem, run, &|_| {}).ok()??;
+    let search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
+    let patterns = search.supported_patterns(&prices, most);
+    Some((prices.slices, patterns))
 }
 
 /// A bound at the next cost that a plan can have.
@@ -174,7 +148,10 @@ impl Search<'_> {
     fn choose(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
         let services = self.problem.services.len();
         for (round, &count) in PATTERNS.iter().enumerate() {
-            let patterns = self.supported_patterns(prices, count);
+            let mut patterns = self.supported_patterns(prices, PATTERNS[0]);
+            if round > 0 {
+                self.add_cheapest(prices, &mut patterns, count);
+            }
             // A weak backend is given a plan first: it may not find one in time.
             if self.best.is_none() && (!self.run.backend.is_strong() || services * count > MOST_PATTERNS) {
                 self.round(prices, &patterns);
@@ -247,6 +224,29 @@ impl Search<'_> {
             .collect()
     }
 
+    /// Adds the cheapest patterns, up to `most` per service: those that are the cheapest at no prices, too.
+    fn add_cheapest(&self, prices: &Prices, patterns: &mut [Vec<Pattern>], most: usize) {
+        patterns.par_iter_mut().enumerate().for_each(|(service, patterns)| {
+            let cheapest = prices.patterns[service].worth;
+            let mut margin = self.step() * FIRST_MARGIN;
+            loop {
+                // Asked for with room to spare: where there are more, those found first are not the cheapest.
+                let (found, all) =
+                    cover::all_within(self.problem, service, &prices.slices, cheapest + margin, 16 * most);
+                let enough = found.len() >= most || margin > self.step();
+                if all || enough {
+                    let new = |pattern: &Pattern| patterns.iter().all(|known| known.counts != pattern.counts);
+                    let added: Vec<Pattern> = found.into_iter().take(most).filter(new).collect();
+                    patterns.extend(added);
+                }
+                if enough {
+                    break;
+                }
+                margin *= 3.0;
+            }
+        });
+    }
+
     /// Each service's patterns worth at most `limit` more than its cheapest; at most `most`. Whether these are all.
     fn patterns_within(&self, prices: &Prices, limit: f64, most: usize) -> (Vec<Vec<Pattern>>, bool) {
         let mut complete = true;
@@ -317,23 +317,4 @@ impl Search<'_> {
             Status::Optimal | Status::Stopped => self.prove(bound.min(self.cost()), name),
         }
     }
-}
-
-/// The pools have too few GPUs: for each, how many would do if only it were larger.
-fn too_small(problem: &Problem, run: &Run<'_>, proved: bool) -> Result<Infeasible, Unsolved> {
-    let mut short = Vec::new();
-    for (index, pool) in problem.pools.iter().enumerate() {
-        let Some(count) = pool.count else { continue };
-        let mut larger = problem.clone();
-        larger.pools[index].count = None;
-        for (other, pool) in larger.pools.iter_mut().enumerate() {
-            // Only this pool's GPUs are to be few.
-            pool.cost = if other == index { 1.0 } else { 1e-3 };
-        }
-        if let Ok(solved) = improve(&larger, run, None) {
-            let needed = solved.allocation.by_pool(&larger)[index];
-            short.push(Shortage { gpu: pool.gpu.name.clone(), count, needed });
-        }
-    }
-    Ok(Infeasible::Pools { short, proved })
 }

@@ -11,7 +11,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Greedy;
-use super::greedy::{Deployment, Filled, over_limit, sequence, tidy};
+use super::deployment::{Deployment, Filled};
+use super::greedy::{over_limit, sequence, tidy};
 use super::rollout::Rollout;
 use crate::problem::Problem;
 use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};

@@ -61,7 +61,7 @@ impl<'a> PatternModel<'a> {
     }
 
     /// Each service's patterns in the parts they are taken in, rounded up: with values that add up, that serves it.
-    pub(crate) fn mean_of_patterns(&self, patterns: &[Vec<Pattern>], values: &[f64]) -> Vec<Vec<u32>> {
+    pub(crate) fn mean_of_patterns(&self, values: &[f64]) -> Vec<Vec<u32>> {
         let mean = |(variables, patterns): (&Vec<Variable>, &Vec<Pattern>)| {
             let part = |slice: usize| -> f64 {
                 variables
@@ -72,7 +72,7 @@ impl<'a> PatternModel<'a> {
             };
             (0..self.problem.slices.len()).map(|slice| (part(slice) - 1e-7).ceil().max(0.0) as u32).collect()
         };
-        self.chosen.iter().zip(patterns).map(mean).collect()
+        self.chosen.iter().zip(self.patterns).map(mean).collect()
     }
 
     pub(crate) fn allocation(&self, values: &[f64]) -> Allocation {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::greedy::{Deployment, Filled};
+use super::deployment::{Deployment, Filled};
 
 /// Services that GPUs are composed of at each step.
 const SERVICES: usize = 5;

@@ -28,15 +28,15 @@ fn assert_sound(problem: &Problem, allocation: &Allocation, solver: &str) {
 
 /// The fewest GPUs, by trying every multiset of configurations and every way to share out its slices.
 fn brute_force(problem: &Problem, most: u32) -> Option<u32> {
-    fn serve(problem: &Problem, service: usize, left: &mut Vec<u32>) -> bool {
+    fn serve(problem: &Problem, service: usize, left: &[u32]) -> bool {
         if service == problem.services.len() {
             return true;
         }
         let mut counts = vec![0; left.len()];
         loop {
             if problem.is_served(service, &counts) {
-                let mut rest: Vec<u32> = left.iter().zip(&counts).map(|(a, b)| a - b).collect();
-                if serve(problem, service + 1, &mut rest) {
+                let rest: Vec<u32> = left.iter().zip(&counts).map(|(a, b)| a - b).collect();
+                if serve(problem, service + 1, &rest) {
                     return true;
                 }
             }
@@ -51,17 +51,17 @@ fn brute_force(problem: &Problem, most: u32) -> Option<u32> {
             counts[at] += 1;
         }
     }
-    fn choose(problem: &Problem, from: usize, gpus: u32, left: &mut Vec<u32>) -> bool {
+    fn choose(problem: &Problem, from: usize, gpus: u32, left: &[u32]) -> bool {
         if gpus == 0 {
             return serve(problem, 0, left);
         }
         (from..problem.configurations.len()).any(|index| {
-            let mut more: Vec<u32> =
+            let more: Vec<u32> =
                 left.iter().zip(&problem.configurations[index].slices).map(|(a, b)| a + b).collect();
-            choose(problem, index, gpus - 1, &mut more)
+            choose(problem, index, gpus - 1, &more)
         })
     }
-    (1..=most).find(|&gpus| choose(problem, 0, gpus, &mut vec![0; problem.slices.len()]))
+    (1..=most).find(|&gpus| choose(problem, 0, gpus, &vec![0; problem.slices.len()]))
 }
 
 proptest! {
