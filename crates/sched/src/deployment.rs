@@ -3,7 +3,7 @@
 use downbeat_profile::LatencyProfile;
 
 use crate::margin::Margin;
-use crate::policy::{DropRule, Need, Pressure, Traffic};
+use crate::policy::{DropRule, Need, Traffic};
 use crate::rate::ArrivalRate;
 use crate::{ClassId, Delays, Time};
 
@@ -22,8 +22,6 @@ const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 pub(crate) struct Deployment {
     pub(crate) class: ClassId,
     pub(crate) profile: LatencyProfile,
-    /// Whether the cluster has any device of this class.
-    pub(crate) present: bool,
     pub(crate) margin: Margin,
     /// The part of the model's batches that lately ran here.
     share: f64,
@@ -36,11 +34,10 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    pub(crate) fn new(class: ClassId, profile: LatencyProfile, present: bool) -> Deployment {
+    pub(crate) fn new(class: ClassId, profile: LatencyProfile) -> Deployment {
         Deployment {
             class,
             profile,
-            present,
             margin: Margin::default(),
             share: 1.0,
             target: 1,
@@ -49,17 +46,17 @@ impl Deployment {
         }
     }
 
-    /// Plans by the traffic, if the last plan is too old. Says whether it did.
+    /// Plans by the traffic, if the last plan is too old.
     pub(crate) fn plan<D: DropRule>(
         &mut self,
         now: Time,
         arrivals: &mut ArrivalRate,
         delays: &Delays,
-        pressure: &Pressure,
-    ) -> bool {
+        headroom: impl FnOnce(ClassId) -> f64,
+    ) {
         let period = Some(now.as_nanos() >> PLAN_BITS);
         if period == self.planned && arrivals.lately() >= PLAN_ROWS {
-            return false;
+            return;
         }
         self.planned = period;
         let traffic = Traffic {
@@ -69,11 +66,10 @@ impl Deployment {
             rows: arrivals.mean_rows(),
             allowance: arrivals.allowance(),
             dispersion: arrivals.dispersion(),
-            headroom: pressure.headroom(),
+            headroom: headroom(self.class),
         };
         self.target = D::target(&traffic);
         self.need = traffic.need().part(self.share);
-        true
     }
 
     /// Divides the model's traffic anew after a batch was started here, or on another class.

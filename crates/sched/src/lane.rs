@@ -202,8 +202,8 @@ impl Lane {
 
     /// Takes out the earliest request that class `class` has not given up.
     pub(crate) fn take(&mut self, class: usize) -> Option<(Ticket, u32)> {
-        let (ticket, rows) = self.queue.first_after(self.views[class].given_up)?;
-        self.remove(ticket);
+        let (ticket, rows) = self.queue.pop_after(self.views[class].given_up)?;
+        self.views.iter_mut().for_each(|view| view.discount(ticket, rows));
         Some((ticket, rows))
     }
 

@@ -7,10 +7,10 @@ use downbeat_profile::{LatencyProfile, Span};
 use crate::candidate::{Candidate, Finish};
 use crate::deployment::Deployment;
 use crate::lane::Lane;
-use crate::policy::{DropRule, Need, Pressure};
+use crate::policy::{DropRule, Need};
 use crate::queue::Ticket;
 use crate::rate::ArrivalRate;
-use crate::{ClassId, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
+use crate::{ClassId, ClassSet, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
 
 /// The waiting requests of one model, and the rule by which its next batch is formed.
 ///
@@ -39,30 +39,19 @@ const REPLAN_IDLE: Span = Span::from_millis(250);
 
 /// What a model offers at one instant.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Offer {
+pub struct Offer {
     /// One for each class on which something can run, the slowest class first.
-    pub(crate) candidates: Vec<Candidate>,
+    pub candidates: Vec<Candidate>,
     /// When the offer is out of date even if nothing happens.
-    pub(crate) stale_at: Time,
+    pub stale_at: Time,
     /// Requests that can no longer run anywhere.
-    pub(crate) expired: Vec<RequestId>,
-    /// The devices of each class that the model's traffic needs, where that was planned anew.
-    pub(crate) needs: Vec<(ClassId, Need)>,
-}
-
-/// A batch taken out of the queues, with what was predicted of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) rows: u32,
-    /// When the requests will be at the device.
-    pub(crate) ready_at: Time,
-    pub(crate) start_at: Time,
-    pub(crate) finish_at: Time,
-    pub(crate) latency: Span,
+    pub expired: Vec<RequestId>,
+    /// The devices of each class that the model's traffic needs, for all classes on which it is deployed.
+    pub needs: Vec<(ClassId, Need)>,
 }
 
 impl<D: DropRule> Model<D> {
-    pub(crate) fn new(spec: ModelSpec, is_present: impl Fn(ClassId) -> bool) -> Self {
+    pub(crate) fn new(spec: ModelSpec) -> Self {
         let mut model = Model {
             deployments: Vec::new(),
             lanes: Vec::new(),
@@ -73,15 +62,15 @@ impl<D: DropRule> Model<D> {
             loss: 0.0,
             drop_rule: PhantomData,
         };
-        model.respecify(spec, is_present);
+        model.respecify(spec);
         model
     }
 
     /// Takes on a new specification; what waits goes on waiting.
-    pub(crate) fn respecify(&mut self, spec: ModelSpec, is_present: impl Fn(ClassId) -> bool) {
+    pub(crate) fn respecify(&mut self, spec: ModelSpec) {
         self.deployments.clear();
         for (class, profile) in spec.profiles {
-            self.set_profile(class, profile, is_present(class));
+            self.set_profile(class, profile);
         }
         let classes = self.deployments.len();
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
@@ -91,20 +80,19 @@ impl<D: DropRule> Model<D> {
     }
 
     /// Deploys the model on a class, or corrects its profile there.
-    pub(crate) fn set_profile(&mut self, class: ClassId, profile: LatencyProfile, present: bool) {
+    pub(crate) fn set_profile(&mut self, class: ClassId, profile: LatencyProfile) {
         self.deployments.retain(|deployment| deployment.class != class);
         let slower = |other: &Deployment| other.profile.latency(1) > profile.latency(1);
         let at = self.deployments.partition_point(slower);
-        self.deployments.insert(at, Deployment::new(class, profile, present));
+        self.deployments.insert(at, Deployment::new(class, profile));
         let classes = self.deployments.len();
         self.deployments.iter_mut().for_each(|deployment| deployment.set_share(1.0 / classes as f64));
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
     }
 
-    /// Learns that a class has got its first device or lost its last one. `false` where the model is not deployed there.
-    pub(crate) fn set_present(&mut self, class: ClassId, present: bool) -> bool {
-        let deployment = self.deployments.iter_mut().find(|deployment| deployment.class == class);
-        deployment.map(|deployment| deployment.present = present).is_some()
+    /// Whether the model is deployed on any of these classes.
+    pub(crate) fn is_deployed_on(&self, classes: ClassSet) -> bool {
+        self.deployments.iter().any(|deployment| classes.contains(deployment.class))
     }
 
     /// Queues a request that has just arrived.
@@ -151,47 +139,52 @@ impl<D: DropRule> Model<D> {
         self.lanes.iter().flat_map(Lane::iter).map(|(ticket, _)| ticket.id)
     }
 
-    /// Forms the next batch for every class anew, and drops what can no longer run on any.
+    /// Forms the next batch for every class anew, and drops what can no longer run on any of those `present`.
     pub(crate) fn offer(
         &mut self,
         now: Time,
         delays: &Delays,
-        pressure: impl Fn(ClassId) -> Pressure,
+        present: ClassSet,
+        headroom: impl Fn(ClassId) -> f64,
         offer: &mut Offer,
     ) {
         offer.candidates.clear();
         offer.expired.clear();
         offer.needs.clear();
         offer.stale_at = Time::NEVER;
+        let mut none_present = true;
         for deployment in &mut self.deployments {
-            if deployment.plan::<D>(now, &mut self.arrivals, delays, &pressure(deployment.class)) {
-                offer.needs.push((deployment.class, deployment.need));
-            }
+            deployment.plan::<D>(now, &mut self.arrivals, delays, &headroom);
+            offer.needs.push((deployment.class, deployment.need));
             // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
             if deployment.need != Need::default() {
                 offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
             }
+            none_present &= !present.contains(deployment.class);
         }
         // Without any device a request waits for one to join, until it would be too late even then.
-        let none_present = !self.deployments.iter().any(|deployment| deployment.present);
+        let counts = |class| none_present || present.contains(class);
         for index in 0..self.deployments.len() {
-            let present = self.deployments[index].present;
-            if !present && !none_present {
+            let class = self.deployments[index].class;
+            if !counts(class) {
                 continue;
             }
             let candidate = self.compose(index, now, Time::ZERO, delays, &mut offer.stale_at);
-            if present {
+            if present.contains(class) {
                 let loss_permille = (1_000.0 * self.loss) as u16;
                 offer.candidates.extend(candidate.map(|candidate| Candidate { loss_permille, ..candidate }));
             }
         }
         let Model { deployments, lanes, loss, .. } = self;
         for lane in lanes {
-            let counts = |index: usize| none_present || deployments[index].present;
-            while let Some(lost) = lane.take_lost(counts) {
+            while let Some(lost) = lane.take_lost(|index| counts(deployments[index].class)) {
                 *loss += LOSS_WEIGHT * (1.0 - *loss);
                 offer.expired.push(lost.id);
             }
+        }
+        // Nothing waits and nothing has come for a while: what an empty lane remembers says nothing about a newcomer.
+        if offer.stale_at == Time::NEVER && self.waiting() == 0 {
+            self.lanes = Vec::new();
         }
     }
 
@@ -203,10 +196,9 @@ impl<D: DropRule> Model<D> {
         free_at: Time,
         delays: &Delays,
         mut each: impl FnMut(Ticket, Priority, u32),
-    ) -> Option<Taken> {
+    ) -> Option<Candidate> {
         let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
         let candidate = self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?;
-        let start_at = (now + delays.lead(candidate.size)).max(free_at);
         if self.deployments.len() > 1 {
             for (other, deployment) in self.deployments.iter_mut().enumerate() {
                 deployment.divide(other == index);
@@ -222,9 +214,7 @@ impl<D: DropRule> Model<D> {
                 each(ticket, lane.priority, rows);
             }
         }
-        let Candidate { size: rows, latency, .. } = candidate;
-        let ready_at = now + delays.lead(rows);
-        Some(Taken { rows, ready_at, start_at, finish_at: start_at + latency, latency })
+        Some(candidate)
     }
 
     /// Composes a batch over the priorities: each lane forms its own, the highest non-empty one leads, and lower ones

@@ -18,7 +18,7 @@ pub use deferred::Deferred;
 pub use drop::{DropRule, HeadroomDrop, TimeoutDrop, Traffic, WindowDrop};
 pub use eager::Eager;
 pub use guarded::Guarded;
-pub use order::{EarliestFree, GpuOrder, SmallestId};
+pub use order::{EarliestFree, GpuOrder, IdleGpus, SmallestId};
 
 use crate::{Candidate, Release, Time};
 
@@ -53,8 +53,10 @@ pub struct Pressure {
     /// The devices that the traffic keeps busy if every model runs the largest batches it can sustain.
     pub need: Need,
     /// The longest batches that lately held all devices at once for more than [`ALL_BUSY_MAX`](Pressure::ALL_BUSY_MAX)
-    /// of the time that all were busy.
+    /// of the time that all were busy. Only kept up where that ever happens: where `all_busy` is above 0.
     pub holding: Span,
+    /// The part of the time for which all devices are busy at once, reckoned as (need / gpus) ^ gpus.
+    pub all_busy: f64,
 }
 
 /// How many devices some traffic needs, on average and how much that varies.
@@ -105,6 +107,14 @@ impl Pressure {
     /// where there are too few.
     pub fn spare_gpus(&self) -> f64 {
         f64::from(self.gpus) - self.need.mean() - self.need.deviation()
+    }
+
+    /// [`all_busy`](Pressure::all_busy) with this need and so many devices.
+    pub(crate) fn reckon_all_busy(need: Need, gpus: u32) -> f64 {
+        let gpus = f64::from(gpus.max(1));
+        let part = (need.mean() / gpus).min(1.0);
+        // ln(x) <= x - 1, so that this is less than e^-200: it would vanish in any sum.
+        if gpus * (1.0 - part) > 200.0 { 0.0 } else { part.powf(gpus) }
     }
 
     /// How many times the traffic there could be on average; infinite where there is none.

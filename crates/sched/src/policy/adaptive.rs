@@ -52,9 +52,8 @@ impl Policy for Adaptive {
         let work = others.min(own * (SPARE_CALM * gpus / spare).max(1.0));
         let wait = work / (RELIANCE * spare);
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
-        let all_busy = (pressure.need.mean() / gpus).min(1.0).powf(gpus);
         let gap = pressure.holding.as_nanos() as f64 / gpus;
-        Span::from_nanos((wait + gap * (all_busy / Pressure::ALL_BUSY_MAX).min(1.0)) as u64)
+        Span::from_nanos((wait + gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0)) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -73,11 +72,13 @@ mod tests {
     use crate::{Candidate, ClassId, Priority, Span, Time};
 
     fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
+        let need = Need::new(need, deviation);
         Pressure {
             gpus,
             backlog: Span::from_millis(backlog_ms),
-            need: Need::new(need, deviation),
+            need,
             holding: Span::ZERO,
+            all_busy: Pressure::reckon_all_busy(need, gpus),
         }
     }
 
