@@ -31,12 +31,14 @@ impl<K: Ord + Copy> KeyedHeap<K> {
     }
 
     /// Gives `index` this key, whether it was present or not.
+    #[inline]
     pub fn set(&mut self, index: u32, key: K) {
         if self.position.len() <= index as usize {
-            self.position.resize(index as usize + 1, ABSENT);
+            self.reach(index);
         }
         let at = self.position[index as usize] as usize;
         if at == ABSENT as usize {
+            self.position[index as usize] = self.heap.len() as u32;
             self.heap.push((key, index));
             self.rise(self.heap.len() - 1);
         } else {
@@ -44,6 +46,11 @@ impl<K: Ord + Copy> KeyedHeap<K> {
             self.heap[at].0 = key;
             if earlier { self.rise(at) } else { self.sink(at) }
         }
+    }
+
+    #[cold]
+    fn reach(&mut self, index: u32) {
+        self.position.resize(index as usize + 1, ABSENT);
     }
 
     /// Takes `index` out; `false` where it was not present.
@@ -75,11 +82,18 @@ impl<K: Ord + Copy> KeyedHeap<K> {
             self.place(at, self.heap[child]);
             at = child;
         }
-        self.heap[at] = entry;
+        self.place(at, entry);
         self.rise(at);
     }
 
-    fn rise(&mut self, mut at: usize) {
+    #[inline]
+    fn rise(&mut self, at: usize) {
+        if at > 0 && self.heap[at] < self.heap[(at - 1) / 2] {
+            self.rise_far(at);
+        }
+    }
+
+    fn rise_far(&mut self, mut at: usize) {
         let entry = self.heap[at];
         while at > 0 {
             let parent = (at - 1) / 2;

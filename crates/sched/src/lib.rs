@@ -74,7 +74,7 @@ pub use matchmaker::{Grant, Matchmaker};
 pub use model::Offer;
 pub use policy::{
     Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, HeadroomDrop, IdleGpus, Need,
-    Policy, Pressure, SmallestId, TimeoutDrop, Traffic, WindowDrop,
+    Outlook, Policy, Pressure, SmallestId, TimeoutDrop, Traffic, WindowDrop,
 };
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
 pub use shard::{Shard, Taken};

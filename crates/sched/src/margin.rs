@@ -29,8 +29,15 @@ impl Margin {
     }
 
     /// The latency with the margin.
+    #[inline]
     pub(crate) fn stretch(self, latency: Span) -> Span {
-        if self.0 == 1.0 { latency } else { Span::from_nanos((latency.as_nanos() as f64 * self.0) as u64) }
+        if self.0 == 1.0 { latency } else { self.stretched(latency) }
+    }
+
+    // Out of line: it is several times as long as all that surrounds it, and mostly there is no margin.
+    #[cold]
+    fn stretched(self, latency: Span) -> Span {
+        Span::from_nanos((latency.as_nanos() as f64 * self.0) as u64)
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod devices;
 
+use downbeat_profile::Span;
+
 use crate::candidate::Candidate;
 use crate::fleet::Fleet;
-use crate::policy::{IdleGpus, Need, Policy, Pressure};
+use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure};
 use crate::pool::Pool;
 use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Release, Time};
 
@@ -109,13 +111,6 @@ impl<P: Policy> Matchmaker<P> {
     /// How hard a class is pressed.
     pub fn pressure(&mut self, class: ClassId) -> Pressure {
         self.pools.get_mut(class.0 as usize).map_or_else(Pressure::default, |pool| *pool.reckon())
-    }
-
-    /// [`Pressure::headroom`] of a class: what shards plan by.
-    pub fn headroom(&self, class: ClassId) -> f64 {
-        self.pools
-            .get(class.0 as usize)
-            .map_or_else(|| Pressure::default().headroom(), |pool| pool.pressure().headroom())
     }
 
     /// How many devices of a class the traffic of all models needs on average.
@@ -235,5 +230,17 @@ impl<P: Policy> Matchmaker<P> {
             self.pools.resize_with(index + 1, Pool::default);
         }
         &mut self.pools[index]
+    }
+}
+
+impl<P: Policy> Outlook for Matchmaker<P> {
+    fn headroom(&self, class: ClassId) -> f64 {
+        let pool = self.pools.get(class.0 as usize);
+        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom()
+    }
+
+    fn head_start(&self, class: ClassId, latency: Span) -> Span {
+        let pool = self.pools.get(class.0 as usize);
+        pool.map_or(Span::ZERO, |pool| self.policy.head_start(pool.pressure(), latency))
     }
 }

@@ -7,7 +7,7 @@ use downbeat_profile::{LatencyProfile, Span};
 use crate::candidate::{Candidate, Finish};
 use crate::deployment::Deployment;
 use crate::lane::Lane;
-use crate::policy::{DropRule, Need};
+use crate::policy::{DropRule, Need, Outlook};
 use crate::queue::Ticket;
 use crate::rate::ArrivalRate;
 use crate::{ClassId, ClassSet, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
@@ -25,10 +25,35 @@ pub(crate) struct Model<D> {
     default_priority: Priority,
     queue_limit: usize,
     leeway: Span,
+    /// The most rows that any class takes; of any number where the model is deployed on none.
+    largest: u32,
     arrivals: ArrivalRate,
     /// Running share of requests that were lost, among those that left.
     loss: f64,
+    quiet: Quiet,
     drop_rule: PhantomData<D>,
+}
+
+/// Which requests may join what was offered without a new offer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quiet {
+    /// Those due no earlier than the head,
+    from: Time,
+    /// while fewer rows wait than this,
+    rows: u32,
+    /// before this.
+    until: Time,
+}
+
+/// What a model is told of the cluster when it makes an offer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cluster<'a, O> {
+    pub(crate) delays: &'a Delays,
+    /// The classes of which there is a device.
+    pub(crate) present: ClassSet,
+    /// How long before a window opens the matchmaker must know; `None` where it must know everything at once.
+    pub(crate) notice: Option<Span>,
+    pub(crate) outlook: &'a O,
 }
 
 /// How much one request counts in the share of those lost: it is told from the last few hundred.
@@ -58,8 +83,10 @@ impl<D: DropRule> Model<D> {
             default_priority: Priority(1),
             queue_limit: 0,
             leeway: Span::ZERO,
+            largest: u32::MAX,
             arrivals: ArrivalRate::new(),
             loss: 0.0,
+            quiet: Quiet::default(),
             drop_rule: PhantomData,
         };
         model.respecify(spec);
@@ -69,6 +96,7 @@ impl<D: DropRule> Model<D> {
     /// Takes on a new specification; what waits goes on waiting.
     pub(crate) fn respecify(&mut self, spec: ModelSpec) {
         self.deployments.clear();
+        self.largest = u32::MAX;
         for (class, profile) in spec.profiles {
             self.set_profile(class, profile);
         }
@@ -85,6 +113,8 @@ impl<D: DropRule> Model<D> {
         let slower = |other: &Deployment| other.profile.latency(1) > profile.latency(1);
         let at = self.deployments.partition_point(slower);
         self.deployments.insert(at, Deployment::new(class, profile));
+        let sizes = self.deployments.iter().map(|deployment| deployment.profile.max_batch());
+        self.largest = sizes.max().unwrap_or(u32::MAX);
         let classes = self.deployments.len();
         self.deployments.iter_mut().for_each(|deployment| deployment.set_share(1.0 / classes as f64));
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
@@ -95,33 +125,46 @@ impl<D: DropRule> Model<D> {
         self.deployments.iter().any(|deployment| classes.contains(deployment.class))
     }
 
-    /// Queues a request that has just arrived.
-    pub(crate) fn arrive(&mut self, now: Time, request: &Request) -> Result<(), Outcome> {
-        if self.too_large(request) {
+    /// Queues a request that has just arrived. `false` where it joins what was offered and nobody needs to know yet.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Time, request: &Request) -> Result<bool, Outcome> {
+        // Where the model is deployed on no class, nobody can tell.
+        if request.rows > self.largest {
             return Err(Outcome::TooLarge);
         }
-        if self.waiting() >= self.queue_limit {
+        let waiting = self.waiting();
+        if waiting >= self.queue_limit {
             return Err(Outcome::Overloaded);
         }
         self.arrivals.count(now, request.deadline.since(now), request.rows);
         self.requeue(request);
-        Ok(())
-    }
-
-    /// Whether the request has too many rows for every class. Where the model is deployed on none, nobody can tell.
-    fn too_large(&self, request: &Request) -> bool {
-        let largest = self.deployments.iter().map(|deployment| deployment.profile.max_batch()).max();
-        largest.is_some_and(|largest| request.rows > largest)
+        let Quiet { from, rows, until } = self.quiet;
+        let joins = waiting < rows as usize && request.rows == 1 && self.lanes.len() == 1;
+        Ok(!(joins && request.deadline >= from && now < until))
     }
 
     /// Queues a request again that had been started on a device that failed.
+    #[inline]
     pub(crate) fn requeue(&mut self, request: &Request) {
         let priority = self.level(request.priority);
+        let ticket = Ticket { deadline: request.deadline, id: request.id };
+        // Hardly ever is there more than one.
+        if let [lane] = &mut self.lanes[..]
+            && lane.priority == priority
+        {
+            lane.insert(ticket, request.rows);
+            return;
+        }
+        self.queue_among(priority, ticket, request.rows);
+    }
+
+    #[inline(never)]
+    fn queue_among(&mut self, priority: Priority, ticket: Ticket, rows: u32) {
         let at = self.lanes.partition_point(|lane| lane.priority < priority);
         if self.lanes.get(at).is_none_or(|lane| lane.priority != priority) {
             self.lanes.insert(at, Lane::new(priority, self.deployments.len()));
         }
-        self.lanes[at].insert(Ticket { deadline: request.deadline, id: request.id }, request.rows);
+        self.lanes[at].insert(ticket, rows);
     }
 
     /// Takes a waiting request out of its queue; `false` where it does not wait.
@@ -131,36 +174,48 @@ impl<D: DropRule> Model<D> {
         self.lanes.iter_mut().any(|lane| lane.remove(ticket).is_some())
     }
 
+    #[inline]
     pub(crate) fn waiting(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        if let [lane] = &self.lanes[..] { lane.len() } else { self.lanes.iter().map(Lane::len).sum() }
     }
 
     pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = RequestId> + '_ {
         self.lanes.iter().flat_map(Lane::iter).map(|(ticket, _)| ticket.id)
     }
 
-    /// Forms the next batch for every class anew, and drops what can no longer run on any of those `present`.
-    pub(crate) fn offer(
-        &mut self,
-        now: Time,
-        delays: &Delays,
-        present: ClassSet,
-        headroom: impl Fn(ClassId) -> f64,
-        offer: &mut Offer,
-    ) {
+    /// Forms the next batch for every class anew, and drops what can no longer run on any of those that are present.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) {
         offer.candidates.clear();
         offer.expired.clear();
         offer.needs.clear();
         offer.stale_at = Time::NEVER;
+        self.quiet.rows = 0;
+        if !self.offer_whole(now, cluster, offer) {
+            self.offer_any(now, cluster, offer);
+        }
+    }
+
+    /// The same for all other cases.
+    #[inline(never)]
+    fn offer_any(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) {
+        let Cluster { delays, present, outlook, .. } = *cluster;
         let mut none_present = true;
         for deployment in &mut self.deployments {
-            deployment.plan::<D>(now, &mut self.arrivals, delays, &headroom);
+            deployment.plan::<D>(now, &mut self.arrivals, delays, outlook);
             offer.needs.push((deployment.class, deployment.need));
             // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
             if deployment.need != Need::default() {
                 offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
             }
             none_present &= !present.contains(deployment.class);
+        }
+        if self.waiting() == 0 {
+            // Nothing has come for a while: what an empty lane remembers says nothing about a newcomer.
+            if offer.stale_at == Time::NEVER {
+                self.lanes = Vec::new();
+            }
+            return;
         }
         // Without any device a request waits for one to join, until it would be too late even then.
         let counts = |class| none_present || present.contains(class);
@@ -170,9 +225,11 @@ impl<D: DropRule> Model<D> {
                 continue;
             }
             let candidate = self.compose(index, now, Time::ZERO, delays, &mut offer.stale_at);
-            if present.contains(class) {
-                let loss_permille = (1_000.0 * self.loss) as u16;
-                offer.candidates.extend(candidate.map(|candidate| Candidate { loss_permille, ..candidate }));
+            if let Some(mut candidate) = candidate
+                && present.contains(class)
+            {
+                candidate.loss_permille = (1_000.0 * self.loss) as u16;
+                offer.candidates.push(candidate);
             }
         }
         let Model { deployments, lanes, loss, .. } = self;
@@ -182,10 +239,35 @@ impl<D: DropRule> Model<D> {
                 offer.expired.push(lost.id);
             }
         }
-        // Nothing waits and nothing has come for a while: what an empty lane remembers says nothing about a newcomer.
-        if offer.stale_at == Time::NEVER && self.waiting() == 0 {
-            self.lanes = Vec::new();
+    }
+
+    /// The same for the most common case: one class, one priority, and time for all that waits. `false` where that is not
+    /// so; nothing but the plan is changed then.
+    #[inline]
+    fn offer_whole(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) -> bool {
+        let Cluster { delays, present, notice, outlook } = *cluster;
+        let ([deployment], [lane]) = (&mut self.deployments[..], &mut self.lanes[..]) else { return false };
+        let Some(whole) = lane.whole().filter(|_| present.contains(deployment.class)) else { return false };
+        deployment.plan::<D>(now, &mut self.arrivals, delays, outlook);
+        let Some((mut candidate, head_lost_after)) = deployment.candidate_of(&whole, now, delays) else {
+            return false;
+        };
+        candidate.frontrun = candidate.frontrun.min(whole.deadline - self.leeway);
+        candidate.loss_permille = (1_000.0 * self.loss) as u16;
+        offer.stale_at = head_lost_after.min(candidate.latest).next();
+        if deployment.need != Need::default() {
+            offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
         }
+        offer.needs.push((deployment.class, deployment.need));
+        offer.candidates.push(candidate);
+        if let Some(notice) = notice
+            && self.leeway == Span::ZERO
+            && let Some((rows, until)) = deployment.quiet_growth(&whole, now, delays, notice, outlook)
+        {
+            self.quiet = Quiet { from: whole.deadline, rows, until };
+            offer.stale_at = offer.stale_at.min(until);
+        }
+        true
     }
 
     /// Takes out the best batch for a device of `class` that is free at `free_at`; `None` where nothing can run there.
@@ -198,22 +280,36 @@ impl<D: DropRule> Model<D> {
         mut each: impl FnMut(Ticket, Priority, u32),
     ) -> Option<Candidate> {
         let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
-        let candidate = self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?;
+        let candidate = match self.whole_on_idle(now, free_at, delays) {
+            Some(candidate) => candidate,
+            None => self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?,
+        };
         if self.deployments.len() > 1 {
             for (other, deployment) in self.deployments.iter_mut().enumerate() {
                 deployment.divide(other == index);
             }
         }
+        let mut taken = 0;
         for lane in &mut self.lanes {
-            let mut left = lane.share;
-            while left > 0
-                && let Some((ticket, rows)) = lane.take(index)
-            {
-                left = left.saturating_sub(rows);
-                self.loss -= LOSS_WEIGHT * self.loss;
-                each(ticket, lane.priority, rows);
-            }
+            let priority = lane.priority;
+            lane.take_share(index, |ticket, rows| {
+                taken += 1;
+                each(ticket, priority, rows);
+            });
         }
+        if self.loss > 0.0 {
+            (0..taken).for_each(|_| self.loss -= LOSS_WEIGHT * self.loss);
+        }
+        Some(candidate)
+    }
+
+    /// What [`compose`](Self::compose) gives in the most common case: one class, one priority, a device that is idle, and time
+    /// for all that waits.
+    fn whole_on_idle(&mut self, now: Time, free_at: Time, delays: &Delays) -> Option<Candidate> {
+        let ([deployment], [lane]) = (&self.deployments[..], &mut self.lanes[..]) else { return None };
+        let whole = lane.whole().filter(|_| free_at <= now)?;
+        let (candidate, _) = deployment.candidate_of(&whole, now, delays)?;
+        lane.share = whole.rows;
         Some(candidate)
     }
 
@@ -276,9 +372,9 @@ impl<D: DropRule> Model<D> {
     }
 
     /// Learns whether a batch finished too late for one of its requests.
-    pub(crate) fn observe(&mut self, class: ClassId, late: bool) {
+    pub(crate) fn observe(&mut self, class: ClassId, late: bool, delays: &Delays) {
         if let Some(deployment) = self.deployments.iter_mut().find(|deployment| deployment.class == class) {
-            deployment.margin.observe(late);
+            deployment.observe(late, delays);
         }
     }
 

@@ -20,7 +20,7 @@ pub use eager::Eager;
 pub use guarded::Guarded;
 pub use order::{EarliestFree, GpuOrder, IdleGpus, SmallestId};
 
-use crate::{Candidate, Release, Time};
+use crate::{Candidate, ClassId, Release, Time};
 
 /// A scheduling policy: a rule for opening windows, with a [`DropRule`] and a [`GpuOrder`].
 pub trait Policy: Clone + Debug {
@@ -41,6 +41,15 @@ pub trait Policy: Clone + Debug {
     fn urgency(&self, _pressure: &Pressure, candidate: &Candidate) -> Time {
         candidate.latest
     }
+}
+
+/// What models know of the cluster: the matchmaker's word, as far as they have heard it.
+pub trait Outlook {
+    /// [`Pressure::headroom`] of a class.
+    fn headroom(&self, class: ClassId) -> f64;
+
+    /// How long before its frontrun the window of a candidate of `latency` opens.
+    fn head_start(&self, class: ClassId, latency: Span) -> Span;
 }
 
 /// How hard one class of devices is pressed.

@@ -38,6 +38,7 @@ pub(crate) struct DeadlineQueue {
 
 impl DeadlineQueue {
     /// `false` where the ticket was already there.
+    #[inline]
     pub(crate) fn insert(&mut self, ticket: Ticket, rows: u32) -> bool {
         match self.runs.back_mut() {
             Some(last) if last.last().0 < ticket => {
@@ -64,6 +65,7 @@ impl DeadlineQueue {
     }
 
     /// Inserts a ticket that does not go behind all others.
+    #[cold]
     fn insert_among(&mut self, ticket: Ticket, rows: u32) -> bool {
         let mut index = self.run_of(ticket);
         let Err(mut at) = self.runs[index].find(ticket) else { return false };
@@ -93,11 +95,13 @@ impl DeadlineQueue {
     }
 
     /// The earliest deadline.
+    #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
         self.runs.front().map(Run::first)
     }
 
     /// The earliest deadline past `after`; `None` stands before all tickets.
+    #[inline]
     pub(crate) fn first_after(&self, after: Option<Ticket>) -> Option<Entry> {
         let first = self.first()?;
         match after {
@@ -109,6 +113,7 @@ impl DeadlineQueue {
     }
 
     /// Takes out the earliest deadline past `after`.
+    #[inline]
     pub(crate) fn pop_after(&mut self, after: Option<Ticket>) -> Option<Entry> {
         let first = self.runs.front_mut()?;
         match after {
@@ -128,6 +133,31 @@ impl DeadlineQueue {
         }
     }
 
+    /// Takes out the earliest deadlines, until they have `rows`.
+    #[inline]
+    pub(crate) fn pop_rows(&mut self, rows: u32, mut each: impl FnMut(Ticket, u32)) {
+        let mut left = rows;
+        while left > 0
+            && let Some(first) = self.runs.front_mut()
+        {
+            let mut count = 0;
+            for &(ticket, rows) in first.entries() {
+                each(ticket, rows);
+                count += 1;
+                self.rows -= u64::from(rows);
+                left = left.saturating_sub(rows);
+                if left == 0 {
+                    break;
+                }
+            }
+            self.len -= count;
+            first.skip(count);
+            if first.is_empty() {
+                self.discard(0);
+            }
+        }
+    }
+
     /// The last ticket before `before`.
     pub(crate) fn last_before(&self, before: Ticket) -> Option<Ticket> {
         let index = self.runs.partition_point(|run| run.last().0 < before);
@@ -138,11 +168,13 @@ impl DeadlineQueue {
         within.or_else(|| Some(self.runs.get(index.checked_sub(1)?)?.last().0))
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The rows of all tickets.
+    #[inline]
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }

@@ -96,7 +96,7 @@ impl<P: Policy> Scheduler<P> {
 
     fn arrived(&mut self, request: &Request, out: &mut Actions) {
         match self.shard.arrive(self.now, request) {
-            Ok(()) => self.offer(request.model, out),
+            Ok(_) => self.offer(request.model, out),
             Err(outcome) => out.push(Action::Answer { request: request.id, outcome }),
         }
     }
@@ -142,7 +142,7 @@ impl<P: Policy> Scheduler<P> {
     /// Lets a model form its batches anew and tells the matchmaker.
     fn offer(&mut self, model: ModelId, out: &mut Actions) {
         let Scheduler { shard, matchmaker, .. } = self;
-        let Some(offer) = shard.offer(self.now, model, |class| matchmaker.headroom(class)) else { return };
+        let Some(offer) = shard.offer(self.now, model, matchmaker) else { return };
         for &(class, need) in &offer.needs {
             matchmaker.set_need(model, class, need);
         }

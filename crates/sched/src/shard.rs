@@ -7,8 +7,8 @@ use downbeat_profile::{LARGEST_BATCH, LatencyProfile, Span};
 use crate::heap::KeyedHeap;
 use crate::ledger::{Ledger, Outstanding};
 use crate::matchmaker::Grant;
-use crate::model::{Model, Offer};
-use crate::policy::Policy;
+use crate::model::{Cluster, Model, Offer};
+use crate::policy::{Outlook, Policy};
 use crate::{
     BatchId, CLASS_LIMIT, ClassId, ClassSet, Delays, ID_LIMIT, ModelId, ModelSpec, Outcome, Request,
     RequestId, Time,
@@ -34,6 +34,8 @@ pub struct Shard<P: Policy> {
     delays: Delays,
     /// The classes of which there is a device.
     present: ClassSet,
+    /// See [`be_brief`](Self::be_brief).
+    notice: Option<Span>,
     next_batch: u64,
     batches_apart: u64,
     /// Kept to be filled again.
@@ -69,6 +71,7 @@ impl<P: Policy> Shard<P> {
             ledger: Ledger::default(),
             delays,
             present: ClassSet::default(),
+            notice: None,
             next_batch: index.into(),
             batches_apart: shards.max(1).into(),
             offer: Offer::default(),
@@ -131,8 +134,15 @@ impl<P: Policy> Shard<P> {
         self.model(model).map_or(0, Model::waiting)
     }
 
-    /// Queues a request that has just arrived.
-    pub fn arrive(&mut self, now: Time, request: &Request) -> Result<(), Outcome> {
+    /// Asks for fewer offers from now on: a request that joins others long before their window opens, `notice` and more, asks
+    /// for none. What is granted is the same, since a batch is formed anew when it is. The matchmaker sees the smaller batch meanwhile.
+    pub fn be_brief(&mut self, notice: Span) {
+        self.notice = Some(notice);
+    }
+
+    /// Queues a request that has just arrived. `true` where its model is to make a new offer.
+    #[inline]
+    pub fn arrive(&mut self, now: Time, request: &Request) -> Result<bool, Outcome> {
         match self.model_mut(request.model) {
             Some(model) => model.arrive(now, &bounded(request)),
             None => Err(Outcome::UnknownModel),
@@ -149,10 +159,11 @@ impl<P: Policy> Shard<P> {
         waited
     }
 
-    /// Lets a model form its batches anew; `None` where there is no such model. `headroom` is the matchmaker's.
-    pub fn offer(&mut self, now: Time, model: ModelId, headroom: impl Fn(ClassId) -> f64) -> Option<&Offer> {
+    /// Lets a model form its batches anew; `None` where there is no such model.
+    pub fn offer(&mut self, now: Time, model: ModelId, outlook: &impl Outlook) -> Option<&Offer> {
         let known = self.models.get_mut(model.0 as usize)?.as_mut()?;
-        known.offer(now, &self.delays, self.present, headroom, &mut self.offer);
+        let cluster = Cluster { delays: &self.delays, present: self.present, notice: self.notice, outlook };
+        known.offer(now, &cluster, &mut self.offer);
         if self.offer.stale_at == Time::NEVER {
             self.alarms.remove(model.0);
         } else {
@@ -210,9 +221,9 @@ impl<P: Policy> Shard<P> {
             each(request);
         }
         if P::LEARNS_MARGIN
-            && let Some(model) = self.model_mut(finished.model)
+            && let Some(Some(model)) = self.models.get_mut(finished.model.0 as usize)
         {
-            model.observe(finished.class, now > earliest);
+            model.observe(finished.class, now > earliest, &self.delays);
         }
         self.ledger.recycle(finished.requests);
         true

@@ -18,14 +18,17 @@ impl Run {
         Run { entries: Vec::with_capacity(Run::CAPACITY), head: 0 }
     }
 
+    #[inline]
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries[self.head..]
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.head
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -35,14 +38,17 @@ impl Run {
     }
 
     /// Entry number `at`.
+    #[inline]
     pub(super) fn get(&self, at: usize) -> Entry {
         self.entries[self.head + at]
     }
 
+    #[inline]
     pub(super) fn first(&self) -> Entry {
         self.get(0)
     }
 
+    #[inline]
     pub(super) fn last(&self) -> Entry {
         self.entries[self.entries.len() - 1]
     }
@@ -53,6 +59,7 @@ impl Run {
     }
 
     /// Adds an entry behind all others; `false` where there is no room at the end.
+    #[inline]
     pub(super) fn append(&mut self, entry: Entry) -> bool {
         let room = self.entries.len() < Run::CAPACITY;
         if room {
@@ -75,6 +82,12 @@ impl Run {
     pub(super) fn pop_first(&mut self) -> Entry {
         self.head += 1;
         self.entries[self.head - 1]
+    }
+
+    /// Takes out the first `count` entries.
+    #[inline]
+    pub(super) fn skip(&mut self, count: usize) {
+        self.head += count;
     }
 
     pub(super) fn remove(&mut self, at: usize) -> Entry {
