@@ -140,12 +140,12 @@ impl Deployment {
         let most = rows.saturating_mul(QUIET_GROWTH).saturating_add(1).min(self.profile.max_batch() - 1);
         let early = notice + outlook.head_start(self.class, self.profile.latency(most));
         let opens_at = |size: u32| deadline - early - self.takes(size + 1, delays);
-        let (mut quiet, mut loud) = (rows, most + 1);
-        // Most of the time there is plenty of it.
-        if opens_at(most) > now {
-            quiet = most;
+        // Either there is plenty of time, or hardly any.
+        if most <= rows || opens_at(rows + 1) <= now {
+            return None;
         }
-        while quiet + 1 < loud && quiet < most {
+        let (mut quiet, mut loud) = if opens_at(most) > now { (most, most + 1) } else { (rows + 1, most) };
+        while quiet + 1 < loud {
             let middle = quiet + (loud - quiet) / 2;
             if opens_at(middle) > now {
                 quiet = middle;
@@ -153,7 +153,7 @@ impl Deployment {
                 loud = middle;
             }
         }
-        (quiet > rows).then(|| (quiet, opens_at(quiet)))
+        Some((quiet, opens_at(quiet)))
     }
 
     /// Learns whether a batch finished too late for one of its requests.

@@ -51,6 +51,10 @@ impl Fleet {
         self.gpus.reserve(gpus.saturating_sub(self.gpus.len()));
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (GpuId, &Gpu)> {
+        (0..).map(GpuId).zip(&self.gpus).filter_map(|(id, gpu)| Some((id, gpu.as_ref()?)))
+    }
+
     pub(crate) fn get(&self, gpu: GpuId) -> Option<&Gpu> {
         self.gpus.get(gpu.0 as usize)?.as_ref()
     }

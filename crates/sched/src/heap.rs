@@ -25,6 +25,28 @@ impl<K: Ord + Copy> KeyedHeap<K> {
         self.heap.first().copied()
     }
 
+    /// The second smallest key and its index.
+    #[inline]
+    pub fn peek_second(&self) -> Option<(K, u32)> {
+        match *self.heap {
+            [] | [_] => None,
+            [_, second] => Some(second),
+            [_, left, right, ..] => Some(left.min(right)),
+        }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Takes all entries out.
+    pub fn clear(&mut self) {
+        for (_, index) in self.heap.drain(..) {
+            self.position[index as usize] = ABSENT;
+        }
+    }
+
     /// Whether `index` is present.
     pub fn contains(&self, index: u32) -> bool {
         self.position.get(index as usize).is_some_and(|&at| at != ABSENT)
@@ -156,6 +178,8 @@ mod tests {
                 }
                 let smallest = model.iter().map(|(&index, &key)| (key, index)).min();
                 prop_assert_eq!(heap.peek(), smallest);
+                let second = model.iter().map(|(&index, &key)| (key, index)).filter(|&entry| Some(entry) != smallest).min();
+                prop_assert_eq!(heap.peek_second(), second);
                 prop_assert_eq!(heap.contains(index), model.contains_key(&index));
             }
         }

@@ -6,6 +6,7 @@
 pub struct IdSet {
     /// A bit for every number; above it a bit for every word that is not zero, and so on up to a single word.
     levels: Vec<Vec<u64>>,
+    len: usize,
 }
 
 const BITS: u32 = 6;
@@ -22,26 +23,45 @@ impl IdSet {
         Some(self.levels.iter().rev().fold(0, down))
     }
 
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        let word = self.levels.first().and_then(|level| level.get((number >> BITS) as usize));
+        word.is_some_and(|word| word >> (number & LOW) & 1 == 1)
+    }
+
     /// Puts a number in.
     pub fn insert(&mut self, mut number: u32) {
-        self.reach(number);
-        for level in &mut self.levels {
-            let word = &mut level[(number >> BITS) as usize];
-            let was_empty = *word == 0;
-            *word |= 1 << (number & LOW);
-            if !was_empty {
-                break;
-            }
+        if self.levels.first().is_none_or(|level| level.len() <= (number >> BITS) as usize) {
+            self.reach(number);
+        }
+        let word = &mut self.levels[0][(number >> BITS) as usize];
+        let (was, bit) = (*word, 1 << (number & LOW));
+        *word |= bit;
+        self.len += usize::from(was & bit == 0);
+        if was != 0 {
+            return;
+        }
+        for level in &mut self.levels[1..] {
             number >>= BITS;
+            let word = &mut level[(number >> BITS) as usize];
+            let was = *word;
+            *word |= 1 << (number & LOW);
+            if was != 0 {
+                return;
+            }
         }
     }
 
     /// Takes a number out; `false` where it was not in.
     pub fn remove(&mut self, mut number: u32) -> bool {
-        let word = self.levels.first().and_then(|level| level.get((number >> BITS) as usize));
-        if word.is_none_or(|word| word >> (number & LOW) & 1 == 0) {
+        if !self.contains(number) {
             return false;
         }
+        self.len -= 1;
         for level in &mut self.levels {
             let word = &mut level[(number >> BITS) as usize];
             *word &= !(1 << (number & LOW));
@@ -54,10 +74,8 @@ impl IdSet {
     }
 
     /// Makes room for a number.
+    #[cold]
     fn reach(&mut self, number: u32) {
-        if self.levels.first().is_some_and(|level| level.len() > (number >> BITS) as usize) {
-            return;
-        }
         let mut words = (number >> BITS) as usize + 1;
         let mut level = 0;
         loop {
@@ -101,6 +119,7 @@ mod tests {
                     prop_assert_eq!(ids.remove(id), set.remove(&id));
                 }
                 prop_assert_eq!(ids.first(), set.first().copied());
+                prop_assert_eq!(ids.len(), set.len());
             }
             while let Some(first) = set.pop_first() {
                 prop_assert_eq!(ids.first(), Some(first));

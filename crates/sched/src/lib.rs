@@ -77,5 +77,5 @@ pub use policy::{
     Outlook, Policy, Pressure, SmallestId, TimeoutDrop, Traffic, WindowDrop,
 };
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
-pub use shard::{Shard, Taken};
+pub use shard::{Moving, Shard, Taken};
 pub use time::Time;

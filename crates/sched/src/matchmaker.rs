@@ -22,9 +22,9 @@ use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Release, Time};
 pub struct Matchmaker<P: Policy> {
     policy: P,
     delays: Delays,
-    pools: Vec<Pool<P::Order>>,
-    /// Each model's candidates, the slowest class first.
-    posted: Vec<Vec<Candidate>>,
+    pools: Vec<Pool<P>>,
+    /// Each model's candidates.
+    posted: Vec<Posted>,
     fleet: Fleet,
     present: ClassSet,
 }
@@ -44,6 +44,28 @@ pub struct Grant {
     pub free_at: Time,
     /// Why now.
     pub reason: Release,
+}
+
+/// A model's candidates, the slowest class first. Hardly ever more than one.
+#[derive(Clone, Debug, Default)]
+struct Posted {
+    first: Option<Candidate>,
+    others: Vec<Candidate>,
+}
+
+impl Posted {
+    #[inline]
+    fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.first.iter().chain(&self.others)
+    }
+
+    #[inline]
+    fn on(&self, class: ClassId) -> Option<&Candidate> {
+        match &self.first {
+            Some(first) if first.class == class => Some(first),
+            _ => self.others.iter().find(|candidate| candidate.class == class),
+        }
+    }
 }
 
 impl<P: Policy> Matchmaker<P> {
@@ -67,34 +89,62 @@ impl<P: Policy> Matchmaker<P> {
 
     /// Replaces all candidates of a model: one for each class at most, the slowest class first.
     pub fn post(&mut self, model: ModelId, candidates: &[Candidate]) {
-        if model.0 >= ID_LIMIT {
-            return;
-        }
         let index = model.0 as usize;
         if self.posted.len() <= index {
-            if candidates.is_empty() {
+            if candidates.is_empty() || model.0 >= ID_LIMIT {
                 return;
             }
-            self.posted.resize_with(index + 1, Vec::new);
+            self.posted.resize_with(index + 1, Posted::default);
         }
-        let mut posted = std::mem::take(&mut self.posted[index]);
-        let same_classes = posted.len() == candidates.len()
-            && posted.iter().zip(candidates).all(|(old, new)| old.class == new.class);
-        if same_classes {
-            for (old, new) in posted.iter_mut().zip(candidates) {
-                self.pool(new.class).replace(model, old, new);
-                *old = *new;
+        self.pool_for(candidates);
+        // By far the most common: one candidate, which grows.
+        let Posted { first, others } = &mut self.posted[index];
+        if let [new] = candidates
+            && others.is_empty()
+        {
+            let pool = &mut self.pools[new.class.0 as usize];
+            match first {
+                Some(old) if old.class == new.class => pool.replace(model, old, new),
+                Some(_) => return self.post_any(model, candidates),
+                None => pool.post(model, new),
             }
-        } else {
-            for candidate in posted.drain(..) {
-                self.pool(candidate.class).withdraw(model, &candidate);
-            }
-            for candidate in candidates {
-                self.pool(candidate.class).post(model, candidate);
-            }
-            posted.extend_from_slice(candidates);
+            *first = Some(*new);
+            return;
         }
-        self.posted[index] = posted;
+        self.post_any(model, candidates);
+    }
+
+    #[inline(never)]
+    fn post_any(&mut self, model: ModelId, candidates: &[Candidate]) {
+        self.withdraw(model);
+        for candidate in candidates {
+            self.pool(candidate.class).post(model, candidate);
+        }
+        let Posted { first, others } = &mut self.posted[model.0 as usize];
+        *first = candidates.first().copied();
+        others.extend(candidates.iter().skip(1));
+    }
+
+    /// Makes sure that there is a pool for every class of `candidates`.
+    #[inline]
+    fn pool_for(&mut self, candidates: &[Candidate]) {
+        for candidate in candidates {
+            if self.pools.len() <= candidate.class.0 as usize {
+                self.pool(candidate.class);
+            }
+        }
+    }
+
+    /// Withdraws all candidates of a model.
+    #[inline]
+    fn withdraw(&mut self, model: ModelId) {
+        let Some(Posted { first, others }) = self.posted.get_mut(model.0 as usize) else { return };
+        if let Some(candidate) = first.take() {
+            self.pools[candidate.class.0 as usize].withdraw(model, &candidate);
+        }
+        for candidate in others.drain(..) {
+            self.pools[candidate.class.0 as usize].withdraw(model, &candidate);
+        }
     }
 
     /// Learns how many devices of a class a model's traffic needs.
@@ -104,13 +154,15 @@ impl<P: Policy> Matchmaker<P> {
 
     /// Forgets a model: what it offered and what it needs.
     pub fn forget(&mut self, model: ModelId) {
-        self.post(model, &[]);
+        self.withdraw(model);
         self.pools.iter_mut().for_each(|pool| pool.set_need(model, Need::default()));
     }
 
     /// How hard a class is pressed.
     pub fn pressure(&mut self, class: ClassId) -> Pressure {
-        self.pools.get_mut(class.0 as usize).map_or_else(Pressure::default, |pool| *pool.reckon())
+        let Some(pool) = self.pools.get_mut(class.0 as usize) else { return Pressure::default() };
+        pool.reckon(&self.policy);
+        *pool.pressure()
     }
 
     /// How many devices of a class the traffic of all models needs on average.
@@ -120,65 +172,121 @@ impl<P: Policy> Matchmaker<P> {
 
     /// The next device to give away at `now`. The model's candidates are withdrawn with it.
     pub fn grant(&mut self, now: Time) -> Option<Grant> {
+        match self.grant_only(now) {
+            Ok(grant) => return grant,
+            Err(Crowd) => {}
+        }
         // All classes first: a model may have the choice between two whose windows open at this very instant.
         (0..self.pools.len()).for_each(|class| self.open_windows(ClassId(class as u16), now));
         (0..self.pools.len()).find_map(|class| self.grant_in(ClassId(class as u16), now))
     }
 
+    /// The same for the most common case: one class of devices, some of them idle, and one window that is open, or none.
+    #[inline]
+    fn grant_only(&mut self, now: Time) -> Result<Option<Grant>, Crowd> {
+        let Matchmaker { policy, pools, posted, fleet, .. } = self;
+        let [pool] = &mut pools[..] else { return Err(Crowd) };
+        if pool.open.peek().is_some() {
+            return Err(Crowd);
+        }
+        let class = ClassId(0);
+        let is_open = |pool: &mut Pool<P>, (frontrun, model): (Time, u32)| {
+            let latency = posted[model as usize].first.as_ref().map_or(Span::ZERO, |first| first.latency);
+            frontrun <= now || frontrun - pool.head_start(policy, latency) <= now
+        };
+        let Some(next) = pool.pending.peek() else { return Ok(None) };
+        if !is_open(pool, next) {
+            return Ok(None);
+        }
+        let id = pool.idle.first().ok_or(Crowd)?;
+        if let Some(second) = pool.pending.peek_second()
+            && is_open(pool, second)
+        {
+            return Err(Crowd);
+        }
+        let (_, model) = next;
+        let (Some(candidate), Some(gpu)) = (posted[model as usize].first.take(), fleet.get_mut(id)) else {
+            return Ok(None);
+        };
+        pool.withdraw(ModelId(model), &candidate);
+        pool.idle.remove(id);
+        gpu.reserved = true;
+        let (free_at, life) = (gpu.free_at, gpu.life);
+        pool.started(candidate.latency);
+        let reason = reason::<P>(&candidate, now);
+        Ok(Some(Grant { model: ModelId(model), gpu: id, life, class, free_at, reason }))
+    }
+
     fn grant_in(&mut self, class: ClassId, now: Time) -> Option<Grant> {
         let (_, first) = self.pools[class.0 as usize].open.peek()?;
-        // Where the model could also have an idle device of a slower class, that class gives away first, in its own
-        // order: a model with a choice must not overtake a more urgent one without.
-        let slower = self.posted[first as usize].iter().take_while(|other| other.class != class);
-        let class = slower
-            .map(|other| other.class)
-            .find(|other| {
-                let pool = &self.pools[other.0 as usize];
-                pool.idle.first().is_some() && pool.open.contains(first)
-            })
-            .unwrap_or(class);
+        let class = self.slower_class(first, class).unwrap_or(class);
         let pool = &self.pools[class.0 as usize];
         let (_, model) = pool.open.peek()?;
         let model = ModelId(model);
         let candidate = self.candidate(model, class)?;
-        let id = pool.idle.first().or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
-        self.post(model, &[]);
+        let idle = pool.idle.first();
+        let id = idle.or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
+        self.withdraw(model);
         let gpu = self.fleet.get_mut(id)?;
         gpu.reserved = true;
         let (free_at, life) = (gpu.free_at, gpu.life);
         let pool = &mut self.pools[class.0 as usize];
-        pool.place(id, gpu);
+        match idle {
+            Some(_) => pool.idle.remove(id),
+            None => drop(pool.busy.remove(id.0)),
+        }
         pool.started(candidate.latency);
-        Some(Grant { model, gpu: id, life, class, free_at, reason: self.reason(&candidate, now) })
+        Some(Grant { model, gpu: id, life, class, free_at, reason: reason::<P>(&candidate, now) })
+    }
+
+    /// Where a model could also have an idle device of a slower class, that class gives away first, in its own order: a model
+    /// with a choice must not overtake a more urgent one without.
+    #[inline]
+    fn slower_class(&self, model: u32, class: ClassId) -> Option<ClassId> {
+        let posted = &self.posted[model as usize];
+        if posted.others.is_empty() {
+            return None;
+        }
+        let mut slower = posted.iter().map(|other| other.class).take_while(|other| *other != class);
+        slower.find(|other| {
+            let pool = &self.pools[other.0 as usize];
+            pool.idle.first().is_some() && pool.open.contains(model)
+        })
     }
 
     /// Moves the models whose window is open by now from `pending` to `open`.
+    #[inline]
     fn open_windows(&mut self, class: ClassId, now: Time) {
-        while let Some((candidate, model, opens_at)) = self.next_to_open(class) {
-            if opens_at > now {
+        let Matchmaker { policy, pools, posted, .. } = self;
+        let pool = &mut pools[class.0 as usize];
+        while let Some((frontrun, model)) = pool.pending.peek()
+            && let Some(candidate) = posted[model as usize].on(class)
+        {
+            if frontrun > now && frontrun - pool.head_start(policy, candidate.latency) > now {
                 break;
             }
-            let pool = &mut self.pools[class.0 as usize];
-            pool.pending.remove(model.0);
-            let urgency = self.policy.urgency(pool.pressure(), &candidate);
-            pool.open.set(model.0, (candidate.priority, urgency));
+            pool.pending.remove(model);
+            let urgency = policy.urgency(pool.pressure(), candidate);
+            pool.open.set(model, (candidate.priority, urgency));
         }
     }
 
-    /// The pending candidate with the earliest frontrun, and when its window opens.
-    fn next_to_open(&mut self, class: ClassId) -> Option<(Candidate, ModelId, Time)> {
+    /// When the window of the pending candidate with the earliest frontrun opens.
+    fn next_to_open(&mut self, class: ClassId) -> Option<Time> {
         let pool = &mut self.pools[class.0 as usize];
-        let (_, model) = pool.pending.peek()?;
-        let pressure = pool.reckon();
-        let candidate = self.posted[model as usize].iter().find(|candidate| candidate.class == class)?;
-        let head_start = self.policy.head_start(pressure, candidate.latency);
-        Some((*candidate, ModelId(model), candidate.frontrun - head_start))
+        let (frontrun, model) = pool.pending.peek()?;
+        let candidate = self.posted[model as usize].on(class)?;
+        Some(frontrun - pool.head_start(&self.policy, candidate.latency))
     }
 
     /// The busy device that is free first, if the candidate sent now would be there just in time and not too late.
     fn gpu_about_to_be_free(&mut self, class: ClassId, candidate: &Candidate, now: Time) -> Option<GpuId> {
         let lead = self.delays.lead(candidate.size);
-        let busy = &mut self.pools[class.0 as usize].busy;
+        let pool = &mut self.pools[class.0 as usize];
+        if !pool.watched {
+            pool.watch(self.fleet.iter().filter(|(_, gpu)| gpu.class == class));
+        }
+        let busy = &mut pool.busy;
         while let Some((free_at, gpu)) = busy.peek() {
             if free_at > now {
                 let in_time = free_at <= now + lead && free_at <= candidate.latest + lead;
@@ -191,16 +299,6 @@ impl<P: Policy> Matchmaker<P> {
         None
     }
 
-    fn reason(&self, candidate: &Candidate, now: Time) -> Release {
-        if candidate.full {
-            Release::Full
-        } else if now >= candidate.frontrun {
-            Release::Window
-        } else {
-            P::EARLY
-        }
-    }
-
     /// When [`grant`](Self::grant) may have something to give although nothing happens before.
     pub fn wake_at(&mut self, now: Time) -> Time {
         (0..self.pools.len())
@@ -210,7 +308,7 @@ impl<P: Policy> Matchmaker<P> {
     }
 
     fn wake_in_at(&mut self, class: ClassId, now: Time) -> Time {
-        let opens = self.next_to_open(class).map(|(_, _, opens_at)| opens_at);
+        let opens = self.next_to_open(class);
         let pool = &self.pools[class.0 as usize];
         // The most urgent model is sent ahead to the device that is free next.
         let sends = pool.open.peek().zip(pool.busy.peek()).and_then(|((_, model), (free_at, _))| {
@@ -221,15 +319,28 @@ impl<P: Policy> Matchmaker<P> {
     }
 
     fn candidate(&self, model: ModelId, class: ClassId) -> Option<Candidate> {
-        self.posted[model.0 as usize].iter().find(|candidate| candidate.class == class).copied()
+        self.posted[model.0 as usize].on(class).copied()
     }
 
-    fn pool(&mut self, class: ClassId) -> &mut Pool<P::Order> {
+    fn pool(&mut self, class: ClassId) -> &mut Pool<P> {
         let index = class.0 as usize;
         if self.pools.len() <= index {
             self.pools.resize_with(index + 1, Pool::default);
         }
         &mut self.pools[index]
+    }
+}
+
+/// More is to be looked at than in the most common case.
+struct Crowd;
+
+fn reason<P: Policy>(candidate: &Candidate, now: Time) -> Release {
+    if candidate.full {
+        Release::Full
+    } else if now >= candidate.frontrun {
+        Release::Window
+    } else {
+        P::EARLY
     }
 }
 
@@ -241,6 +352,9 @@ impl<P: Policy> Outlook for Matchmaker<P> {
 
     fn head_start(&self, class: ClassId, latency: Span) -> Span {
         let pool = self.pools.get(class.0 as usize);
-        pool.map_or(Span::ZERO, |pool| self.policy.head_start(pool.pressure(), latency))
+        pool.map_or(Span::ZERO, |pool| {
+            let pressure = pool.pressure();
+            self.policy.head_start(&self.policy.guard(pressure), pressure.backlog, latency)
+        })
     }
 }

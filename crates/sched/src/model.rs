@@ -179,6 +179,11 @@ impl<D: DropRule> Model<D> {
         if let [lane] = &self.lanes[..] { lane.len() } else { self.lanes.iter().map(Lane::len).sum() }
     }
 
+    /// The rows that came in about the last second.
+    pub(crate) fn lately(&self) -> u64 {
+        self.arrivals.lately()
+    }
+
     pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = RequestId> + '_ {
         self.lanes.iter().flat_map(Lane::iter).map(|(ticket, _)| ticket.id)
     }

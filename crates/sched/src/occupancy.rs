@@ -13,6 +13,9 @@ pub(crate) struct Occupancy {
     octaves: [Octave; OCTAVES],
     /// The octaves that ever had a batch; all others are 0.
     used: Range<usize>,
+    /// The share of device time that holds so many devices at once for that part of the time, as it was last asked for.
+    share: f64,
+    share_of: (u32, f64),
 }
 
 /// Batches whose latencies are within a factor of two; older ones count less.
@@ -54,8 +57,12 @@ impl Occupancy {
     ///
     /// A busy device is held by a batch of at least some length for the share of device time that such batches have; all
     /// of them at once for that share to the power of their number.
-    pub(crate) fn longest_holding_all(&self, gpus: u32, part: f64) -> Span {
-        let share = part.powf(1.0 / f64::from(gpus.max(1)));
+    pub(crate) fn longest_holding_all(&mut self, gpus: u32, part: f64) -> Span {
+        if self.share_of != (gpus, part) {
+            self.share_of = (gpus, part);
+            self.share = part.powf(1.0 / f64::from(gpus.max(1)));
+        }
+        let share = self.share;
         let used = &self.octaves[self.used.clone()];
         let enough_ns = share * used.iter().map(|octave| octave.time_ns).sum::<f64>();
         let mut so_far_ns = 0.0;

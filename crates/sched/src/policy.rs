@@ -34,8 +34,14 @@ pub trait Policy: Clone + Debug {
     /// that did.
     const LEARNS_MARGIN: bool = false;
 
+    /// What head starts are reckoned from, but for the backlog.
+    type Guard: Copy + Debug + Default;
+
+    /// Reckons it anew. The pressure changes less often than head starts are asked for.
+    fn guard(&self, pressure: &Pressure) -> Self::Guard;
+
     /// How long before its frontrun a candidate of `latency` may start.
-    fn head_start(&self, pressure: &Pressure, latency: Span) -> Span;
+    fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span;
 
     /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
     fn urgency(&self, _pressure: &Pressure, candidate: &Candidate) -> Time {
@@ -81,6 +87,16 @@ impl Need {
     /// So many devices on average, with this standard deviation. Negative numbers and NaN give 0.
     pub fn new(mean: f64, deviation: f64) -> Need {
         Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64 }
+    }
+
+    /// Mean and variance in millionths: the exact value, to be carried elsewhere.
+    pub const fn millionths(self) -> (u64, u64) {
+        (self.mean, self.variance)
+    }
+
+    /// The need of which [`millionths`](Self::millionths) are these.
+    pub const fn from_millionths((mean, variance): (u64, u64)) -> Need {
+        Need { mean, variance }
     }
 
     /// The mean number of devices.

@@ -119,8 +119,13 @@ impl<P: Policy> Scheduler<P> {
         // At most two, so that nothing is gained by keeping the list.
         let mut touched = Vec::new();
         matchmaker.fail(gpu, |batch| {
-            touched
-                .extend(shard.lose(batch, |request, outcome| out.push(Action::Answer { request, outcome })));
+            let mut answers = Vec::new();
+            let cancelled = |request| out.push(Action::Answer { request, outcome: Outcome::Cancelled });
+            let homeless = |request: &Request| answers.push(request.id);
+            touched.extend(shard.lose(batch, cancelled, homeless));
+            for request in answers {
+                out.push(Action::Answer { request, outcome: Outcome::Removed });
+            }
         });
         touched.into_iter().for_each(|model| self.offer(model, out));
         self.update_present(out);

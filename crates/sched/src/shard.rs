@@ -43,6 +43,10 @@ pub struct Shard<P: Policy> {
     policy: PhantomData<P>,
 }
 
+/// A model on its way from one shard to another.
+#[derive(Clone, Debug)]
+pub struct Moving<P: Policy>(Box<Model<P::Drop>>);
+
 /// A batch taken out of a model's queue, with what was predicted of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken<'a> {
@@ -229,21 +233,52 @@ impl<P: Policy> Shard<P> {
         true
     }
 
-    /// A batch was lost with its device: its requests go back into their queue, but for those that nobody waits for any more
-    /// or whose model is gone, which are told to `answer`. Returns the model, which is to make a new offer; `None` where
-    /// the batch is not here.
-    pub fn lose(&mut self, batch: BatchId, mut answer: impl FnMut(RequestId, Outcome)) -> Option<ModelId> {
+    /// A batch was lost with its device: its requests go back into their queue. Those that nobody waits for any more are told
+    /// to `cancelled`, those whose model is not here to `homeless`. Returns the model, which is to make a new offer; `None`
+    /// where the batch is not here.
+    pub fn lose(
+        &mut self,
+        batch: BatchId,
+        mut cancelled: impl FnMut(RequestId),
+        homeless: impl FnMut(&Request),
+    ) -> Option<ModelId> {
         let mut lost = self.ledger.strike(batch)?;
         for &request in &lost.cancelled {
             lost.requests.retain(|running| running.id != request);
-            answer(request, Outcome::Cancelled);
+            cancelled(request);
         }
         match self.model_mut(lost.model) {
             Some(known) => lost.requests.iter().for_each(|request| known.requeue(request)),
-            None => lost.requests.iter().for_each(|request| answer(request.id, Outcome::Removed)),
+            None => lost.requests.iter().for_each(homeless),
         }
         self.ledger.recycle(lost.requests);
         Some(lost.model)
+    }
+
+    /// Queues a request again that had been started; `false` where its model is not here.
+    pub fn requeue(&mut self, request: &Request) -> bool {
+        self.model_mut(request.model).map(|known| known.requeue(request)).is_some()
+    }
+
+    /// Takes a model out, with all that waits, to be [adopted](Self::adopt) by another shard. What runs, finishes here.
+    pub fn give_away(&mut self, model: ModelId) -> Option<Moving<P>> {
+        let known = self.models.get_mut(model.0 as usize)?.take()?;
+        self.alarms.remove(model.0);
+        Some(Moving(known))
+    }
+
+    /// Takes in a model that another shard gave away; it is to make a new offer.
+    pub fn adopt(&mut self, model: ModelId, moving: Moving<P>) {
+        let index = model.0 as usize;
+        if self.models.len() <= index {
+            self.models.resize_with(index + 1, || None);
+        }
+        self.models[index] = Some(moving.0);
+    }
+
+    /// The rows that came for a model in about the last second.
+    pub fn lately(&self, model: ModelId) -> u64 {
+        self.model(model).map_or(0, Model::lately)
     }
 
     fn model(&self, model: ModelId) -> Option<&Model<P::Drop>> {

@@ -67,7 +67,10 @@ impl<P: Policy> Matchmaker<P> {
         };
         gpu.reserved = false;
         let taken = gpu.send(sent, finish_at);
-        self.place(grant.gpu);
+        // It is busy from now on, which is of interest only where somebody waits for a device.
+        if self.pools[gpu.class.0 as usize].watched {
+            self.place(grant.gpu);
+        }
         taken
     }
 

@@ -22,6 +22,14 @@ pub trait IdleGpus: Clone + Debug + Default {
 
     /// The device to be taken first.
     fn first(&self) -> Option<GpuId>;
+
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// The device with the smallest id: load gathers on few devices, and what is too much is whole idle ones.
@@ -44,6 +52,10 @@ impl IdleGpus for IdSet {
     fn first(&self) -> Option<GpuId> {
         IdSet::first(self).map(GpuId)
     }
+
+    fn len(&self) -> usize {
+        IdSet::len(self)
+    }
 }
 
 /// The device that has been idle for longest: load goes round, as in the public code of Symphony's authors.
@@ -65,5 +77,9 @@ impl IdleGpus for KeyedHeap<Time> {
 
     fn first(&self) -> Option<GpuId> {
         self.peek().map(|(_, gpu)| GpuId(gpu))
+    }
+
+    fn len(&self) -> usize {
+        KeyedHeap::len(self)
     }
 }
