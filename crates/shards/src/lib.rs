@@ -1,0 +1,5 @@
+//! scratch
+mod bell;
+mod mailbox;
+mod ring;
+mod sync;
