@@ -15,6 +15,9 @@ const PLAN_BITS: u32 = 23;
 /// ...once that second holds so many rows that a few more change little.
 const PLAN_ROWS: u64 = 256;
 
+/// How long a margin is kept without a batch to learn from.
+const MARGIN_KEPT: Span = Span::from_millis(1_000);
+
 /// How many times larger a batch may grow without a word to the matchmaker.
 const QUIET_GROWTH: u32 = 3;
 
@@ -27,6 +30,10 @@ pub(crate) struct Deployment {
     pub(crate) class: ClassId,
     pub(crate) profile: LatencyProfile,
     pub(crate) margin: Margin,
+    /// When it was last learned from a batch.
+    observed_at: Time,
+    /// Batches that were started here and have not finished.
+    pub(crate) running: u32,
     /// The part of the model's batches that lately ran here.
     share: f64,
     /// The batch size, in rows, for whose sake heads are given up.
@@ -45,6 +52,8 @@ impl Deployment {
             class,
             profile,
             margin: Margin::default(),
+            observed_at: Time::ZERO,
+            running: 0,
             share: 1.0,
             target: 1,
             takes_target: Span::MAX,
@@ -87,6 +96,10 @@ impl Deployment {
             headroom,
         };
         self.target = D::target(&traffic);
+        // With a margin so large that nothing is in time, nothing would ever be learned again.
+        if now.since(self.observed_at) > MARGIN_KEPT {
+            self.margin = Margin::default();
+        }
         self.need = traffic.need().part(self.share);
         self.learn_takes_target(delays);
     }
@@ -157,8 +170,9 @@ impl Deployment {
     }
 
     /// Learns whether a batch finished too late for one of its requests.
-    pub(crate) fn observe(&mut self, late: bool, delays: &Delays) {
-        self.margin.observe(late);
+    pub(crate) fn observe(&mut self, now: Time, late: bool, delays: &Delays) {
+        self.margin.observe(late, self.running);
+        self.observed_at = now;
         self.learn_takes_target(delays);
     }
 

@@ -289,6 +289,7 @@ impl<D: DropRule> Model<D> {
             Some(candidate) => candidate,
             None => self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?,
         };
+        self.deployments[index].running += 1;
         if self.deployments.len() > 1 {
             for (other, deployment) in self.deployments.iter_mut().enumerate() {
                 deployment.divide(other == index);
@@ -376,11 +377,23 @@ impl<D: DropRule> Model<D> {
         Some(candidate)
     }
 
-    /// Learns whether a batch finished too late for one of its requests.
-    pub(crate) fn observe(&mut self, class: ClassId, late: bool, delays: &Delays) {
-        if let Some(deployment) = self.deployments.iter_mut().find(|deployment| deployment.class == class) {
-            deployment.observe(late, delays);
+    /// Learns that a batch finished, and whether too late for one of its requests.
+    pub(crate) fn observe(&mut self, now: Time, class: ClassId, late: bool, delays: &Delays) {
+        if let Some(deployment) = self.stopped_on(class) {
+            deployment.observe(now, late, delays);
         }
+    }
+
+    /// Learns that a batch runs no longer on a class.
+    pub(crate) fn stopped_on(&mut self, class: ClassId) -> Option<&mut Deployment> {
+        let deployment = self.deployments.iter_mut().find(|deployment| deployment.class == class)?;
+        deployment.running = deployment.running.saturating_sub(1);
+        Some(deployment)
+    }
+
+    /// Forgets the batches that run: another shard will learn of them.
+    pub(crate) fn forget_running(&mut self) {
+        self.deployments.iter_mut().for_each(|deployment| deployment.running = 0);
     }
 
     fn level(&self, priority: Priority) -> Priority {

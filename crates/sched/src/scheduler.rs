@@ -179,12 +179,14 @@ impl<P: Policy> Scheduler<P> {
     fn start(&mut self, grant: &Grant, out: &mut Actions) {
         // A grant that comes to nothing leaves the model withdrawn until its next arrival or alarm, or else the same
         // grant would come again at once.
-        let Some(taken) = self.shard.take(self.now, grant) else { return self.matchmaker.declined(grant) };
+        let Grant { model, gpu, life, reason, .. } = *grant;
+        let Some(taken) = self.shard.take(self.now, grant) else {
+            return self.matchmaker.declined(gpu, life);
+        };
         let Taken { batch, rows, ready_at, start_at, finish_at, latency, requests } = taken;
-        let Grant { model, gpu, reason, .. } = *grant;
         let start = Start { batch, model, gpu, start_at, finish_at, reason, rows, requests: 0..0 };
         out.start(start, requests.iter().map(|request| request.id));
-        self.matchmaker.sent(grant, Sent { batch, ready_at, latency }, finish_at);
+        self.matchmaker.sent(gpu, life, Sent { batch, ready_at, latency }, finish_at);
         self.offer(model, out);
     }
 }

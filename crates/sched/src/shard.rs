@@ -227,7 +227,7 @@ impl<P: Policy> Shard<P> {
         if P::LEARNS_MARGIN
             && let Some(Some(model)) = self.models.get_mut(finished.model.0 as usize)
         {
-            model.observe(finished.class, now > earliest, &self.delays);
+            model.observe(now, finished.class, now > earliest, &self.delays);
         }
         self.ledger.recycle(finished.requests);
         true
@@ -248,7 +248,10 @@ impl<P: Policy> Shard<P> {
             cancelled(request);
         }
         match self.model_mut(lost.model) {
-            Some(known) => lost.requests.iter().for_each(|request| known.requeue(request)),
+            Some(known) => {
+                known.stopped_on(lost.class);
+                lost.requests.iter().for_each(|request| known.requeue(request));
+            }
             None => lost.requests.iter().for_each(homeless),
         }
         self.ledger.recycle(lost.requests);
@@ -262,7 +265,8 @@ impl<P: Policy> Shard<P> {
 
     /// Takes a model out, with all that waits, to be [adopted](Self::adopt) by another shard. What runs, finishes here.
     pub fn give_away(&mut self, model: ModelId) -> Option<Moving<P>> {
-        let known = self.models.get_mut(model.0 as usize)?.take()?;
+        let mut known = self.models.get_mut(model.0 as usize)?.take()?;
+        known.forget_running();
         self.alarms.remove(model.0);
         Some(Moving(known))
     }

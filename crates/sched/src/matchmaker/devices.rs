@@ -1,6 +1,6 @@
 //! Devices that join, leave, fail, are sent batches and finish them.
 
-use super::{Grant, Matchmaker};
+use super::Matchmaker;
 use crate::fleet::Sent;
 use crate::policy::Policy;
 use crate::{BatchId, CLASS_LIMIT, ClassId, ClassSet, GpuId, ID_LIMIT, Time};
@@ -61,25 +61,25 @@ impl<P: Policy> Matchmaker<P> {
 
     /// What came of a grant: a batch was sent to the device, which is done with it at `finish_at`. `false` where the device
     /// has failed meanwhile: the batch is lost.
-    pub fn sent(&mut self, grant: &Grant, sent: Sent, finish_at: Time) -> bool {
-        let Some(gpu) = self.fleet.get_mut(grant.gpu).filter(|gpu| gpu.life == grant.life) else {
+    pub fn sent(&mut self, id: GpuId, life: u32, sent: Sent, finish_at: Time) -> bool {
+        let Some(gpu) = self.fleet.get_mut(id).filter(|gpu| gpu.life == life) else {
             return false;
         };
         gpu.reserved = false;
         let taken = gpu.send(sent, finish_at);
         // It is busy from now on, which is of interest only where somebody waits for a device.
         if self.pools[gpu.class.0 as usize].watched {
-            self.place(grant.gpu);
+            self.place(id);
         }
         taken
     }
 
     /// Nothing came of a grant.
-    pub fn declined(&mut self, grant: &Grant) {
-        if let Some(gpu) = self.fleet.get_mut(grant.gpu).filter(|gpu| gpu.life == grant.life) {
+    pub fn declined(&mut self, id: GpuId, life: u32) {
+        if let Some(gpu) = self.fleet.get_mut(id).filter(|gpu| gpu.life == life) {
             gpu.reserved = false;
-            self.place(grant.gpu);
-            self.forget_if_gone(grant.gpu);
+            self.place(id);
+            self.forget_if_gone(id);
         }
     }
 

@@ -1,0 +1,276 @@
+//! The thread of a shard.
+
+use std::sync::mpsc::{Receiver, Sender};
+
+use downbeat_sched::{
+    ClassId, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Time,
+};
+
+use crate::bell::Bell;
+use crate::host::{DomainId, Host, Inlet};
+use crate::message::Order;
+use crate::rhythm::Rhythm;
+use crate::seat::Seat;
+use crate::sync::Arc;
+
+/// What a shard's thread is told by others than its host and its matchmakers.
+pub(crate) enum Command<P: Policy> {
+    Add {
+        domain: DomainId,
+        model: ModelId,
+        spec: Box<ModelSpec>,
+    },
+    Remove {
+        model: ModelId,
+    },
+    SetProfile {
+        model: ModelId,
+        class: ClassId,
+        profile: LatencyProfile,
+    },
+    /// Give a model to another shard.
+    GiveAway {
+        model: ModelId,
+        to: u16,
+    },
+    /// Take in a model that another shard gave away.
+    Adopt {
+        domain: DomainId,
+        model: ModelId,
+        moving: Moving<P>,
+    },
+    /// A request that came to the shard on which its model was before.
+    Arrived(Request),
+    Cancelled(Request),
+    /// A request to be queued again, whose batch was started by the shard on which its model was before.
+    Requeue(Request),
+    /// A grant that came to the shard on which its model was before.
+    Grant {
+        domain: DomainId,
+        grant: Grant,
+    },
+    Stop,
+}
+
+/// Commands carried out in one turn, so that models can come and go at any rate and nobody else waits for long.
+const COMMANDS: usize = 32;
+
+/// Orders carried out in one turn, for the same reason.
+const ORDERS: usize = 64;
+
+/// A shard's thread: its seats in all domains, and its host.
+pub(crate) struct Desk<P: Policy, H> {
+    pub(crate) host: H,
+    pub(crate) seats: Vec<Seat<P>>,
+    /// By model: where it is.
+    homes: Vec<Home>,
+    inlet: Inlet,
+    pub(crate) commands: Receiver<Command<P>>,
+    pub(crate) colleagues: Vec<Colleague<P>>,
+}
+
+/// Another shard's thread.
+pub(crate) struct Colleague<P: Policy> {
+    pub(crate) commands: Sender<Command<P>>,
+    pub(crate) bell: Arc<Bell>,
+}
+
+impl<P: Policy> Clone for Colleague<P> {
+    fn clone(&self) -> Self {
+        Colleague { commands: self.commands.clone(), bell: Arc::clone(&self.bell) }
+    }
+}
+
+impl<P: Policy> Colleague<P> {
+    pub(crate) fn tell(&self, command: Command<P>) {
+        // It only fails when that thread has ended, with everything else.
+        if self.commands.send(command).is_ok() {
+            self.bell.ring();
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    Unknown,
+    /// Here, at the seat with this number.
+    Here(u16),
+    /// With the colleague of this number.
+    Away(u16),
+}
+
+impl<P: Policy, H: Host> Desk<P, H> {
+    pub(crate) fn new(
+        host: H,
+        seats: Vec<Seat<P>>,
+        models: u32,
+        commands: Receiver<Command<P>>,
+        colleagues: Vec<Colleague<P>>,
+    ) -> Self {
+        let homes = vec![Home::Unknown; models as usize];
+        Desk { host, seats, homes, inlet: Inlet::default(), commands, colleagues }
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self, mut rhythm: Rhythm) -> H {
+        loop {
+            let now = rhythm.now();
+            let Some(worked) = self.turn(now) else { return self.host };
+            rhythm.pause(now, worked, || {
+                let seats = self.seats.iter().map(Seat::wake_at).min();
+                seats.unwrap_or(Time::NEVER).min(self.host.wake_at())
+            });
+        }
+    }
+
+    /// Does what there is to do; says whether there was anything, `None` to stop.
+    fn turn(&mut self, now: Time) -> Option<bool> {
+        let mut worked = false;
+        for _ in 0..COMMANDS {
+            let Ok(command) = self.commands.try_recv() else { break };
+            if matches!(command, Command::Stop) {
+                return None;
+            }
+            self.command(now, command);
+            worked = true;
+        }
+        for seat in 0..self.seats.len() {
+            for _ in 0..ORDERS {
+                let Some(order) = self.seats[seat].next_order() else { break };
+                self.order(now, seat, &order);
+                worked = true;
+            }
+        }
+        worked |= self.take_in(now);
+        for seat in &mut self.seats {
+            worked |= seat.settle(now, &mut self.host);
+        }
+        Some(worked)
+    }
+
+    /// Takes in what has happened around the shard.
+    fn take_in(&mut self, now: Time) -> bool {
+        let mut inlet = std::mem::take(&mut self.inlet);
+        self.host.poll(now, &mut inlet);
+        let worked = !inlet.finished.is_empty() || !inlet.arrived.is_empty() || !inlet.cancelled.is_empty();
+        for finished in inlet.finished.drain(..) {
+            if let Some(seat) = self.seats.get_mut(usize::from(finished.domain.0)) {
+                seat.finish(now, &finished, &mut self.host);
+            }
+        }
+        for request in inlet.arrived.drain(..) {
+            self.arrived(now, &request);
+        }
+        for request in inlet.cancelled.drain(..) {
+            self.cancelled(now, &request);
+        }
+        self.inlet = inlet;
+        worked
+    }
+
+    #[inline]
+    fn arrived(&mut self, now: Time, request: &Request) {
+        let arrived = match self.home(request.model) {
+            Home::Here(seat) => self.seats[usize::from(seat)].arrive(now, request),
+            Home::Away(to) => return self.colleagues[usize::from(to)].tell(Command::Arrived(*request)),
+            Home::Unknown => Err(Outcome::UnknownModel),
+        };
+        if let Err(outcome) = arrived {
+            self.host.answer(now, request.id, outcome);
+        }
+    }
+
+    fn cancelled(&mut self, now: Time, request: &Request) {
+        // It may run in a batch that was started here, even if its model is elsewhere by now.
+        let waited = self.seats.iter_mut().any(|seat| seat.cancel(request));
+        if waited {
+            self.host.answer(now, request.id, Outcome::Cancelled);
+        } else if let Home::Away(to) = self.home(request.model) {
+            self.colleagues[usize::from(to)].tell(Command::Cancelled(*request));
+        }
+    }
+
+    fn requeue(&mut self, now: Time, request: &Request) {
+        match self.home(request.model) {
+            Home::Here(seat) if self.seats[usize::from(seat)].requeue(request) => {}
+            Home::Away(to) => self.colleagues[usize::from(to)].tell(Command::Requeue(*request)),
+            _ => self.host.answer(now, request.id, Outcome::Removed),
+        }
+    }
+
+    fn order(&mut self, now: Time, seat: usize, order: &Order) {
+        match *order {
+            Order::Grant(grant) => self.grant(now, seat, &grant),
+            Order::Lost(batch) => {
+                let mut homeless = Vec::new();
+                self.seats[seat].lose(now, batch, &mut self.host, |request| homeless.push(*request));
+                homeless.iter().for_each(|request| self.requeue(now, request));
+            }
+        }
+    }
+
+    fn grant(&mut self, now: Time, seat: usize, grant: &Grant) {
+        if let Home::Away(to) = self.home(grant.model) {
+            let domain = self.seats[seat].domain;
+            return self.colleagues[usize::from(to)].tell(Command::Grant { domain, grant: *grant });
+        }
+        self.seats[seat].carry_out(now, grant, &mut self.host);
+    }
+
+    fn command(&mut self, now: Time, command: Command<P>) {
+        match command {
+            Command::Add { domain, model, spec } => {
+                if let Some(seat) = self.seats.get_mut(usize::from(domain.0)) {
+                    seat.add(model, *spec);
+                    self.homes[model.0 as usize] = Home::Here(domain.0);
+                }
+            }
+            Command::Remove { model } => match self.home(model) {
+                Home::Here(seat) => {
+                    self.seats[usize::from(seat)].remove(now, model, &mut self.host);
+                    self.homes[model.0 as usize] = Home::Unknown;
+                }
+                Home::Away(to) => {
+                    self.homes[model.0 as usize] = Home::Unknown;
+                    self.colleagues[usize::from(to)].tell(Command::Remove { model });
+                }
+                Home::Unknown => {}
+            },
+            Command::SetProfile { model, class, profile } => match self.home(model) {
+                Home::Here(seat) => self.seats[usize::from(seat)].set_profile(model, class, profile),
+                Home::Away(to) => {
+                    self.colleagues[usize::from(to)].tell(Command::SetProfile { model, class, profile });
+                }
+                Home::Unknown => {}
+            },
+            Command::GiveAway { model, to } => match self.home(model) {
+                Home::Here(seat) => {
+                    let seat = &mut self.seats[usize::from(seat)];
+                    if let Some(moving) = seat.give_away(model) {
+                        self.homes[model.0 as usize] = Home::Away(to);
+                        let domain = seat.domain;
+                        self.colleagues[usize::from(to)].tell(Command::Adopt { domain, model, moving });
+                    }
+                }
+                Home::Away(now_at) => {
+                    self.colleagues[usize::from(now_at)].tell(Command::GiveAway { model, to });
+                }
+                Home::Unknown => {}
+            },
+            Command::Adopt { domain, model, moving } => {
+                self.homes[model.0 as usize] = Home::Here(domain.0);
+                self.seats[usize::from(domain.0)].adopt(model, moving);
+            }
+            Command::Arrived(request) => self.arrived(now, &request),
+            Command::Cancelled(request) => self.cancelled(now, &request),
+            Command::Requeue(request) => self.requeue(now, &request),
+            Command::Grant { domain, grant } => self.grant(now, usize::from(domain.0), &grant),
+            Command::Stop => {}
+        }
+    }
+
+    #[inline]
+    fn home(&self, model: ModelId) -> Home {
+        self.homes.get(model.0 as usize).copied().unwrap_or(Home::Unknown)
+    }
+}
