@@ -9,6 +9,7 @@ use downbeat_sched::{
 use crate::bell::Bell;
 use crate::host::{DomainId, Host, Inlet};
 use crate::message::Order;
+use crate::posting::{Cell, Cells};
 use crate::rhythm::Rhythm;
 use crate::seat::Seat;
 use crate::sync::Arc;
@@ -65,6 +66,7 @@ pub(crate) struct Desk<P: Policy, H> {
     /// By model: where it is.
     homes: Vec<Home>,
     inlet: Inlet,
+    cells: Arc<Cells>,
     pub(crate) commands: Receiver<Command<P>>,
     pub(crate) colleagues: Vec<Colleague<P>>,
 }
@@ -103,12 +105,12 @@ impl<P: Policy, H: Host> Desk<P, H> {
     pub(crate) fn new(
         host: H,
         seats: Vec<Seat<P>>,
-        models: u32,
+        cells: Arc<Cells>,
         commands: Receiver<Command<P>>,
         colleagues: Vec<Colleague<P>>,
     ) -> Self {
-        let homes = vec![Home::Unknown; models as usize];
-        Desk { host, seats, homes, inlet: Inlet::default(), commands, colleagues }
+        let homes = vec![Home::Unknown; cells.len() as usize];
+        Desk { host, seats, homes, inlet: Inlet::default(), cells, commands, colleagues }
     }
 
     /// Runs until it is told to stop.
@@ -173,7 +175,11 @@ impl<P: Policy, H: Host> Desk<P, H> {
         let arrived = match self.home(request.model) {
             Home::Here(seat) => self.seats[usize::from(seat)].arrive(now, request),
             Home::Away(to) => return self.colleagues[usize::from(to)].tell(Command::Arrived(*request)),
-            Home::Unknown => Err(Outcome::UnknownModel),
+            Home::Unknown => match self.cells.get(request.model).and_then(Cell::route) {
+                // On its way here, perhaps: behind what brings it.
+                Some(to) => return self.colleagues[usize::from(to)].tell(Command::Arrived(*request)),
+                None => Err(Outcome::UnknownModel),
+            },
         };
         if let Err(outcome) = arrived {
             self.host.answer(now, request.id, outcome);
@@ -185,7 +191,14 @@ impl<P: Policy, H: Host> Desk<P, H> {
         let waited = self.seats.iter_mut().any(|seat| seat.cancel(request));
         if waited {
             self.host.answer(now, request.id, Outcome::Cancelled);
-        } else if let Home::Away(to) = self.home(request.model) {
+            return;
+        }
+        let elsewhere = match self.home(request.model) {
+            Home::Here(_) => None,
+            Home::Away(to) => Some(to),
+            Home::Unknown => self.cells.get(request.model).and_then(Cell::route),
+        };
+        if let Some(to) = elsewhere {
             self.colleagues[usize::from(to)].tell(Command::Cancelled(*request));
         }
     }

@@ -50,6 +50,8 @@ pub struct Finished {
     pub gpu: GpuId,
     /// The batch, as [`Launch`] named it.
     pub batch: BatchId,
+    /// When, as far as that is known. By this it is judged whether the device was in time, not by when the shard hears of it.
+    pub at: Time,
 }
 
 /// A batch to run.

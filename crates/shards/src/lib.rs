@@ -57,4 +57,4 @@ pub use load::{EmulatedDevices, LagReport, Load, LoadError, LoadReport};
 #[cfg(not(loom))]
 pub use posting::CLASSES_PER_MODEL;
 #[cfg(not(loom))]
-pub use runtime::{MOST_THREADS, Runtime, RuntimeError, Settings, Waker};
+pub use runtime::{MOST_THREADS, Router, Runtime, RuntimeError, Settings, Waker};

@@ -21,6 +21,10 @@ pub(crate) struct Cell {
     mailbox: Mailbox<MOST>,
     /// How many grants the model has seen. What it offered before a grant is of no interest after it.
     grants_seen: AtomicU64,
+    /// One more than the number of the shard that has the model; 0 where none has.
+    home: AtomicU64,
+    /// One more than the number of the shard that should have it; 0 where it was removed or never added.
+    route: AtomicU64,
 }
 
 /// A posting, as the matchmaker reads it. Kept to be filled again.
@@ -39,6 +43,24 @@ impl Cell {
     /// The model has seen another grant.
     pub(crate) fn see_grant(&self) {
         self.grants_seen.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The shard that has the model by now.
+    pub(crate) fn home(&self) -> Option<u16> {
+        shard(self.home.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_home(&self, shard: Option<u16>) {
+        self.home.store(number(shard), Ordering::Release);
+    }
+
+    /// The shard that requests for the model go to.
+    pub(crate) fn route(&self) -> Option<u16> {
+        shard(self.route.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_route(&self, shard: Option<u16>) {
+        self.route.store(number(shard), Ordering::Release);
     }
 
     /// The rows that came for the model in about the last second, when it last posted.
@@ -95,6 +117,14 @@ impl Cell {
         posting.fill(&words);
         true
     }
+}
+
+fn shard(number: u64) -> Option<u16> {
+    number.checked_sub(1).map(|shard| shard as u16)
+}
+
+fn number(shard: Option<u16>) -> u64 {
+    shard.map_or(0, |shard| u64::from(shard) + 1)
 }
 
 const COUNT: u64 = 0xff;
@@ -169,6 +199,10 @@ impl Cells {
     #[inline]
     pub(crate) fn of(&self, model: ModelId) -> &Cell {
         &self.0[model.0 as usize]
+    }
+
+    pub(crate) fn get(&self, model: ModelId) -> Option<&Cell> {
+        self.0.get(model.0 as usize)
     }
 }
 

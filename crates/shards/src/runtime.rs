@@ -125,6 +125,8 @@ struct ModelHome {
     classes: Vec<ClassId>,
     /// What was expected when it was added; until more is known.
     expected: f64,
+    /// It was moved there, and may be on its way.
+    moving: bool,
 }
 
 #[derive(Debug)]
@@ -154,6 +156,18 @@ impl<P: Policy> Waker<P> {
     /// Wakes the thread, if it sleeps.
     pub fn wake(&self) {
         self.0.bell.ring();
+    }
+}
+
+/// Tells which shard a model is on.
+#[derive(Clone, Debug)]
+pub struct Router(Arc<Cells>);
+
+impl Router {
+    /// The shard whose host requests for a model should go to; `None` where there is no such model. Those that come to another
+    /// are passed on.
+    pub fn shard_of(&self, model: ModelId) -> Option<usize> {
+        self.0.get(model)?.route().map(usize::from)
     }
 }
 
@@ -219,7 +233,7 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
         let mut running = Vec::new();
         for (index, (host, desk)) in hosts.into_iter().zip(desks).enumerate() {
             let Prepared { colleague, commands, seats } = desk;
-            let desk = Desk::new(host, seats, cells.len(), commands, colleagues.clone());
+            let desk = Desk::new(host, seats, Arc::clone(&cells), commands, colleagues.clone());
             let (bell, spin, processor) = (Arc::clone(&colleague.bell), settings.spin, processors.next());
             let thread = thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
                 pin::bind(processor);
@@ -243,7 +257,12 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
 
     /// The shard that a model is on, for who hands requests to hosts. A request that comes to another is passed on.
     pub fn shard_of(&self, model: ModelId) -> Option<usize> {
-        self.home(model).map(|home| home.shard.into())
+        self.cells.get(model)?.route().map(usize::from)
+    }
+
+    /// The same for other threads.
+    pub fn router(&self) -> Router {
+        Router(Arc::clone(&self.cells))
     }
 
     /// Adds a model of a domain, or gives it another specification. `expected` is how many rows a second are expected, or
@@ -277,14 +296,21 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
         if classes.len() > CLASSES_PER_MODEL {
             return Err(RuntimeError::Classes(classes.len()));
         }
-        self.homes[model.0 as usize] = Some(ModelHome { shard: shard as u16, classes, expected });
+        self.await_move(model);
+        let shard = shard.min(self.desks.len() - 1);
+        self.homes[model.0 as usize] =
+            Some(ModelHome { shard: shard as u16, classes, expected, moving: false });
         self.tell(shard, Command::Add { domain, model, spec: Box::new(spec) });
+        // After the command, so that requests that are passed on come behind it.
+        self.cells.of(model).set_route(Some(shard as u16));
         Ok(())
     }
 
     /// Removes a model; requests that wait are answered, what runs finishes.
     pub fn remove_model(&mut self, model: ModelId) {
+        self.await_move(model);
         if let Some(home) = self.homes.get_mut(model.0 as usize).and_then(Option::take) {
+            self.cells.of(model).set_route(None);
             self.tell(home.shard.into(), Command::Remove { model });
         }
     }
@@ -296,6 +322,7 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
         class: ClassId,
         profile: LatencyProfile,
     ) -> Result<(), RuntimeError> {
+        self.await_move(model);
         let Some(home) = self.homes.get_mut(model.0 as usize).and_then(Option::as_mut) else { return Ok(()) };
         if !home.classes.contains(&class) {
             if home.classes.len() >= CLASSES_PER_MODEL {
@@ -311,10 +338,13 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
     /// Moves a model to another shard, with all that waits. Requests that come to the old one are passed on.
     pub fn move_model(&mut self, model: ModelId, to: usize) {
         let to = to.min(self.desks.len() - 1) as u16;
+        self.await_move(model);
         if let Some(Some(home)) = self.homes.get_mut(model.0 as usize)
             && home.shard != to
         {
             let from = std::mem::replace(&mut home.shard, to);
+            home.moving = true;
+            self.cells.of(model).set_route(Some(to));
             self.tell(from.into(), Command::GiveAway { model, to });
         }
     }
@@ -377,6 +407,19 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
         if panicked { Err(RuntimeError::Panicked) } else { Ok(hosts) }
     }
 
+    /// Waits until a model that was moved is there: what it is told next must not overtake it. That takes no longer than a
+    /// turn of two threads.
+    fn await_move(&mut self, model: ModelId) {
+        let Some(Some(home)) = self.homes.get_mut(model.0 as usize) else { return };
+        if std::mem::take(&mut home.moving) {
+            let stopped =
+                |desks: &[(Waker<P>, JoinHandle<H>)]| desks.iter().any(|(_, desk)| desk.is_finished());
+            while self.cells.of(model).home() != Some(home.shard) && !stopped(&self.desks) {
+                thread::yield_now();
+            }
+        }
+    }
+
     fn tell(&self, shard: usize, command: Command<P>) {
         self.desks[shard].0.0.tell(command);
     }
@@ -391,10 +434,6 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
     fn domain(&self, domain: DomainId) -> Result<&Domain, RuntimeError> {
         let domains = self.matchmakers.len() as u16;
         self.matchmakers.get(usize::from(domain.0)).ok_or(RuntimeError::Domain { domain, domains })
-    }
-
-    fn home(&self, model: ModelId) -> Option<&ModelHome> {
-        self.homes.get(model.0 as usize)?.as_ref()
     }
 
     /// All models, where they are, and what comes for them.

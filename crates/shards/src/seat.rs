@@ -62,13 +62,16 @@ impl<P: Policy> Seat<P> {
 
     pub(crate) fn add(&mut self, model: ModelId, spec: ModelSpec) {
         if self.shard.add(model, spec) {
+            self.wires.cells.of(model).set_home(Some(self.index));
             self.touch(model);
         }
     }
 
     pub(crate) fn remove<H: Host>(&mut self, now: Time, model: ModelId, host: &mut H) {
         if self.shard.remove(model, |request| host.answer(now, request, Outcome::Removed)) {
-            let listed = self.wires.cells.of(model).post_gone(self.index);
+            let cell = self.wires.cells.of(model);
+            let listed = cell.post_gone(self.index);
+            cell.set_home(None);
             self.list(listed, model);
         }
     }
@@ -90,6 +93,7 @@ impl<P: Policy> Seat<P> {
 
     pub(crate) fn adopt(&mut self, model: ModelId, moving: Moving<P>) {
         self.shard.adopt(model, moving);
+        self.wires.cells.of(model).set_home(Some(self.index));
         self.touch(model);
     }
 
@@ -167,9 +171,10 @@ impl<P: Policy> Seat<P> {
     }
 
     pub(crate) fn finish<H: Host>(&mut self, now: Time, finished: &Finished, host: &mut H) {
-        let Finished { gpu, batch, .. } = *finished;
-        if self.shard.finish(now, batch, |request| host.finish(now, request)) {
-            self.report(Report::Finished { gpu, batch, at: now });
+        let Finished { gpu, batch, at, .. } = *finished;
+        let at = at.min(now);
+        if self.shard.finish(at, batch, |request| host.finish(now, request)) {
+            self.report(Report::Finished { gpu, batch, at });
         }
     }
 

@@ -90,6 +90,7 @@ impl Host for Generator {
                 domain: DomainId(domain),
                 gpu: downbeat_sched::GpuId(gpu),
                 batch: downbeat_sched::BatchId(batch),
+                at,
             });
         }
         while inlet.arrived.len() < AT_ONCE {
