@@ -118,15 +118,18 @@ impl<P: Policy, H: Host> Desk<P, H> {
         loop {
             let now = rhythm.now();
             let Some(worked) = self.turn(now) else { return self.host };
-            rhythm.pause(now, worked, || {
-                let seats = self.seats.iter().map(Seat::wake_at).min();
-                seats.unwrap_or(Time::NEVER).min(self.host.wake_at())
-            });
+            rhythm.pause(now, worked, || self.wake_at());
         }
     }
 
+    /// When there will be something to do even if nobody rings.
+    pub(crate) fn wake_at(&self) -> Time {
+        let seats = self.seats.iter().map(Seat::wake_at).min();
+        seats.unwrap_or(Time::NEVER).min(self.host.wake_at())
+    }
+
     /// Does what there is to do; says whether there was anything, `None` to stop.
-    fn turn(&mut self, now: Time) -> Option<bool> {
+    pub(crate) fn turn(&mut self, now: Time) -> Option<bool> {
         let mut worked = false;
         for _ in 0..COMMANDS {
             let Ok(command) = self.commands.try_recv() else { break };

@@ -22,6 +22,8 @@ mod ring;
 mod sync;
 
 #[cfg(not(loom))]
+mod assembly;
+#[cfg(not(loom))]
 mod balance;
 #[cfg(not(loom))]
 mod board;
@@ -42,11 +44,15 @@ mod pin;
 #[cfg(not(loom))]
 mod posting;
 #[cfg(not(loom))]
+mod rehearsal;
+#[cfg(not(loom))]
 mod rhythm;
 #[cfg(not(loom))]
 mod runtime;
 #[cfg(not(loom))]
 mod seat;
+#[cfg(not(loom))]
+mod settings;
 
 #[cfg(not(loom))]
 pub use clock::Clock;
@@ -57,4 +63,8 @@ pub use load::{EmulatedDevices, LagReport, Load, LoadError, LoadReport};
 #[cfg(not(loom))]
 pub use posting::CLASSES_PER_MODEL;
 #[cfg(not(loom))]
-pub use runtime::{MOST_THREADS, Router, Runtime, RuntimeError, Settings, Waker};
+pub use rehearsal::Rehearsal;
+#[cfg(not(loom))]
+pub use runtime::{Router, Runtime, Waker};
+#[cfg(not(loom))]
+pub use settings::{MOST_THREADS, RuntimeError, Settings};

@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use crate::clock::{self, Clock};
 use crate::host::DomainId;
-use crate::runtime::{Runtime, RuntimeError, Settings};
+use crate::runtime::Runtime;
+use crate::settings::{RuntimeError, Settings};
 use crate::sync::Arc;
 
 pub use account::{LagReport, LoadReport};

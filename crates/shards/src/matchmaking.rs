@@ -80,12 +80,17 @@ impl<P: Policy> Matchmaking<P> {
         loop {
             let now = rhythm.now();
             let Some(worked) = self.turn(now) else { return };
-            rhythm.pause(now, worked, || self.matchmaker.wake_at(now));
+            rhythm.pause(now, worked, || self.wake_at(now));
         }
     }
 
+    /// When there will be something to do even if nobody rings.
+    pub(crate) fn wake_at(&mut self, now: Time) -> Time {
+        self.matchmaker.wake_at(now)
+    }
+
     /// Does what there is to do; says whether there was anything, `None` to stop.
-    fn turn(&mut self, now: Time) -> Option<bool> {
+    pub(crate) fn turn(&mut self, now: Time) -> Option<bool> {
         let mut worked = false;
         for link in 0..self.links.len() {
             for _ in 0..AT_ONCE {

@@ -1,112 +1,27 @@
 //! Shards and matchmakers, each on a thread, put together.
 
-use std::io;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
-use downbeat_sched::{
-    ClassId, Delays, GpuId, ID_LIMIT, LatencyProfile, Matchmaker, ModelId, ModelSpec, Policy, Pressure,
-    Shard, Span, Time,
-};
+use downbeat_sched::{ClassId, GpuId, GpuOrder, LatencyProfile, ModelId, ModelSpec, Policy, Pressure, Time};
 
+use crate::assembly::{Assembly, Ready};
 use crate::balance::{self, Placed};
 use crate::bell::Bell;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::desk::{Colleague, Command, Desk};
+use crate::desk::{Colleague, Command};
 use crate::host::{DomainId, Host};
-use crate::matchmaking::{self, Link, Matchmaking};
+use crate::matchmaking;
 use crate::pin;
 use crate::posting::{CLASSES_PER_MODEL, Cells};
 use crate::rhythm::Rhythm;
-use crate::ring::ring;
-use crate::seat::{Seat, Wires};
+use crate::settings::{RuntimeError, Settings};
 use crate::sync::Arc;
-
-/// How a [`Runtime`] is set up.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What a start costs before the device can begin.
-    pub delays: Delays,
-    /// Matchmakers, each with devices of its own.
-    pub domains: u16,
-    /// Models have numbers below this. Each takes half a kilobyte from the start.
-    pub models: u32,
-    /// Devices should have numbers below this; room is made for them from the start.
-    pub gpus: u32,
-    /// Threads never sleep: they look for work all the time, each on a processor of its own.
-    pub spin: bool,
-    /// Every thread is bound to a processor of its own, as long as there are enough.
-    pub pin: bool,
-    /// How long before its window opens the matchmaker must know of a batch.
-    pub notice: Span,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            delays: Delays::default(),
-            domains: 1,
-            models: 16_384,
-            gpus: 65_536,
-            spin: false,
-            pin: false,
-            notice: Span::from_micros(200),
-        }
-    }
-}
-
-/// Orders or reports on their way between one shard and one matchmaker.
-const ON_THE_WAY: usize = 8_192;
-
-/// What cannot be done.
-#[derive(Debug, thiserror::Error)]
-pub enum RuntimeError {
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[from] io::Error),
-    /// No shards, no domains, or too many of either.
-    #[error(
-        "{shards} shards and {domains} domains: there must be at least one of each, and at most {MOST_THREADS}"
-    )]
-    Threads {
-        /// Shards asked for.
-        shards: usize,
-        /// Domains asked for.
-        domains: u16,
-    },
-    /// A model's number is too large.
-    #[error("model {} is past the {models} that there is room for; raise the setting", model.0)]
-    Model {
-        /// The model.
-        model: ModelId,
-        /// The room there is.
-        models: u32,
-    },
-    /// There is no such domain.
-    #[error("there is no domain {}; there are {domains}, numbered from 0", domain.0)]
-    Domain {
-        /// The domain asked for.
-        domain: DomainId,
-        /// How many there are.
-        domains: u16,
-    },
-    /// A model is deployed on too many classes.
-    #[error(
-        "a model can be deployed on at most {CLASSES_PER_MODEL} classes of devices of its domain (is on {0})"
-    )]
-    Classes(usize),
-    /// A thread has panicked; what it knew is lost.
-    #[error("a thread of the scheduler has panicked")]
-    Panicked,
-}
-
-/// More threads than this are a mistake.
-pub const MOST_THREADS: usize = 1_024;
 
 /// A scheduler on threads: models on shards, devices with matchmakers.
 ///
-/// The same [`Shard`] and [`Matchmaker`] as in [`Scheduler`](downbeat_sched::Scheduler), which has one of each on one thread. Requests
+/// The same [`Shard`](downbeat_sched::Shard) and [`Matchmaker`](downbeat_sched::Matchmaker) as in [`Scheduler`](downbeat_sched::Scheduler), which has one of each on one thread. Requests
 /// never touch a matchmaker; candidates go there through a mailbox for each model in which the latest wins, grants come
 /// back through bounded queues.
 #[derive(Debug)]
@@ -178,63 +93,23 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
         P::Drop: Send,
         P::Order: Send,
         P::Guard: Send,
-        <P::Order as downbeat_sched::GpuOrder>::Idle: Send,
+        <P::Order as GpuOrder>::Idle: Send,
     {
-        let shards = hosts.len();
-        let domains = settings.domains;
-        if shards == 0 || domains == 0 || shards.max(domains.into()) > MOST_THREADS {
-            return Err(RuntimeError::Threads { shards, domains });
-        }
-        let cells = Arc::new(Cells::new(settings.models.min(ID_LIMIT)));
+        let Assembly { desks, matchmakers, cells } = Assembly::new(policy, settings, hosts)?;
         let mut processors = pin::processors(settings.pin);
-        let mut desks: Vec<_> = (0..shards).map(|_| mpsc::channel()).map(Prepared::new).collect();
-        let mut matchmakers = Vec::new();
-        for domain in (0..domains).map(DomainId) {
-            let bell = Arc::new(Bell::default());
-            let board = Arc::new(Board::new());
-            let mut links = Vec::new();
-            for (index, desk) in (0u16..).zip(&mut desks) {
-                let (orders_in, orders_out) = ring(ON_THE_WAY);
-                let (reports_in, reports_out) = ring(ON_THE_WAY);
-                let (dirty_in, dirty_out) = ring(cells.len().max(1) as usize);
-                links.push(Link {
-                    orders: orders_in,
-                    reports: reports_out,
-                    dirty: dirty_out,
-                    bell: Arc::clone(&desk.colleague.bell),
-                    held: std::collections::VecDeque::new(),
-                    news: false,
-                });
-                let wires = Wires {
-                    orders: orders_out,
-                    reports: reports_in,
-                    dirty: dirty_in,
-                    bell: Arc::clone(&bell),
-                    board: Arc::clone(&board),
-                    cells: Arc::clone(&cells),
-                };
-                let mut shard = Shard::new(settings.delays, index.into(), shards as u32);
-                shard.be_brief(settings.notice);
-                desk.seats.push(Seat::new(domain, index, shard, policy.clone(), wires));
-            }
-            let mut matchmaker = Matchmaker::new(policy.clone(), settings.delays);
-            matchmaker.reserve(cells.len() as usize, settings.gpus.min(ID_LIMIT) as usize);
-            let (commands, received) = mpsc::channel();
-            let matchmaking =
-                Matchmaking::new(matchmaker, links, Arc::clone(&cells), Arc::clone(&board), received);
-            let (own_bell, spin, processor) = (Arc::clone(&bell), settings.spin, processors.next());
-            let thread = thread::Builder::new().name(format!("match-{}", domain.0)).spawn(move || {
+        let spin = settings.spin;
+        let mut running_matchmakers = Vec::new();
+        for (domain, Ready { part, commands, bell, board }) in matchmakers.into_iter().enumerate() {
+            let (own_bell, processor) = (Arc::clone(&bell), processors.next());
+            let thread = thread::Builder::new().name(format!("match-{domain}")).spawn(move || {
                 pin::bind(processor);
-                matchmaking.run(Rhythm::new(clock, own_bell, spin));
+                part.run(Rhythm::new(clock, own_bell, spin));
             })?;
-            matchmakers.push(Domain { commands, bell, board, thread });
+            running_matchmakers.push(Domain { commands, bell, board, thread });
         }
-        let colleagues: Vec<_> = desks.iter().map(|desk| desk.colleague.clone()).collect();
         let mut running = Vec::new();
-        for (index, (host, desk)) in hosts.into_iter().zip(desks).enumerate() {
-            let Prepared { colleague, commands, seats } = desk;
-            let desk = Desk::new(host, seats, Arc::clone(&cells), commands, colleagues.clone());
-            let (bell, spin, processor) = (Arc::clone(&colleague.bell), settings.spin, processors.next());
+        for (index, (desk, colleague)) in desks.into_iter().enumerate() {
+            let (bell, processor) = (Arc::clone(&colleague.bell), processors.next());
             let thread = thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
                 pin::bind(processor);
                 desk.run(Rhythm::new(clock, bell, spin))
@@ -242,7 +117,7 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
             running.push((Waker(colleague), thread));
         }
         let homes = vec![None; cells.len() as usize];
-        Ok(Runtime { clock, desks: running, matchmakers, cells, homes })
+        Ok(Runtime { clock, desks: running, matchmakers: running_matchmakers, cells, homes })
     }
 
     /// The clock by which the threads go.
@@ -465,19 +340,5 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
             a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
         };
         (0..loads.len()).min_by(by_load).unwrap_or(0)
-    }
-}
-
-/// A shard's thread before it is started.
-struct Prepared<P: Policy> {
-    colleague: Colleague<P>,
-    commands: mpsc::Receiver<Command<P>>,
-    seats: Vec<Seat<P>>,
-}
-
-impl<P: Policy> Prepared<P> {
-    fn new((sender, commands): (Sender<Command<P>>, mpsc::Receiver<Command<P>>)) -> Self {
-        let colleague = Colleague { commands: sender, bell: Arc::new(Bell::default()) };
-        Prepared { colleague, commands, seats: Vec::new() }
     }
 }
