@@ -144,7 +144,7 @@ impl<D: DropRule> Model<D> {
     }
 
     /// Queues a request again that had been started on a device that failed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn requeue(&mut self, request: &Request) {
         let priority = self.level(request.priority);
         let ticket = Ticket { deadline: request.deadline, id: request.id };

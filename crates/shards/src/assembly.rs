@@ -59,7 +59,14 @@ impl<P: Policy, H: Host> Assembly<P, H> {
             .into_iter()
             .zip(desks)
             .map(|(host, Prepared { colleague, commands, seats })| {
-                let desk = Desk::new(host, seats, Arc::clone(&cells), commands, colleagues.clone());
+                let desk = Desk::new(
+                    host,
+                    seats,
+                    Arc::clone(&cells),
+                    commands,
+                    Arc::clone(&colleague.called),
+                    colleagues.clone(),
+                );
                 (desk, colleague)
             })
             .collect();
@@ -113,7 +120,6 @@ fn connect<P: Policy>(
 impl<P: Policy> Prepared<P> {
     fn new() -> Self {
         let (sender, commands) = mpsc::channel();
-        let colleague = Colleague { commands: sender, bell: Arc::new(Bell::default()) };
-        Prepared { colleague, commands, seats: Vec::new() }
+        Prepared { colleague: Colleague::new(sender), commands, seats: Vec::new() }
     }
 }

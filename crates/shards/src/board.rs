@@ -63,7 +63,7 @@ impl Board {
 }
 
 /// How old what a shard has read off the board may be. It is on another processor's cache, and many read it.
-const STALE: Span = Span::from_micros(50);
+const STALE: Span = Span::from_micros(200);
 
 /// A board as one shard last read it.
 #[derive(Debug)]

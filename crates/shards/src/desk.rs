@@ -12,7 +12,7 @@ use crate::message::Order;
 use crate::posting::{Cell, Cells};
 use crate::rhythm::Rhythm;
 use crate::seat::Seat;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
 /// What a shard's thread is told by others than its host and its matchmakers.
 pub(crate) enum Command<P: Policy> {
@@ -67,26 +67,38 @@ pub(crate) struct Desk<P: Policy, H> {
     homes: Vec<Home>,
     inlet: Inlet,
     cells: Arc<Cells>,
-    pub(crate) commands: Receiver<Command<P>>,
-    pub(crate) colleagues: Vec<Colleague<P>>,
+    commands: Receiver<Command<P>>,
+    called: Arc<AtomicBool>,
+    colleagues: Vec<Colleague<P>>,
 }
 
 /// Another shard's thread.
 pub(crate) struct Colleague<P: Policy> {
-    pub(crate) commands: Sender<Command<P>>,
+    commands: Sender<Command<P>>,
+    /// Whether there may be a command: cheaper to look at in every turn than the channel.
+    pub(crate) called: Arc<AtomicBool>,
     pub(crate) bell: Arc<Bell>,
 }
 
 impl<P: Policy> Clone for Colleague<P> {
     fn clone(&self) -> Self {
-        Colleague { commands: self.commands.clone(), bell: Arc::clone(&self.bell) }
+        Colleague {
+            commands: self.commands.clone(),
+            called: Arc::clone(&self.called),
+            bell: Arc::clone(&self.bell),
+        }
     }
 }
 
 impl<P: Policy> Colleague<P> {
+    pub(crate) fn new(commands: Sender<Command<P>>) -> Self {
+        Colleague { commands, called: Arc::default(), bell: Arc::default() }
+    }
+
     pub(crate) fn tell(&self, command: Command<P>) {
         // It only fails when that thread has ended, with everything else.
         if self.commands.send(command).is_ok() {
+            self.called.store(true, Ordering::Release);
             self.bell.ring();
         }
     }
@@ -107,10 +119,11 @@ impl<P: Policy, H: Host> Desk<P, H> {
         seats: Vec<Seat<P>>,
         cells: Arc<Cells>,
         commands: Receiver<Command<P>>,
+        called: Arc<AtomicBool>,
         colleagues: Vec<Colleague<P>>,
     ) -> Self {
         let homes = vec![Home::Unknown; cells.len() as usize];
-        Desk { host, seats, homes, inlet: Inlet::default(), cells, commands, colleagues }
+        Desk { host, seats, homes, inlet: Inlet::default(), cells, commands, called, colleagues }
     }
 
     /// Runs until it is told to stop.
@@ -131,13 +144,11 @@ impl<P: Policy, H: Host> Desk<P, H> {
     /// Does what there is to do; says whether there was anything, `None` to stop.
     pub(crate) fn turn(&mut self, now: Time) -> Option<bool> {
         let mut worked = false;
-        for _ in 0..COMMANDS {
-            let Ok(command) = self.commands.try_recv() else { break };
-            if matches!(command, Command::Stop) {
+        if self.called.load(Ordering::Acquire) {
+            worked = true;
+            if !self.obey(now) {
                 return None;
             }
-            self.command(now, command);
-            worked = true;
         }
         for seat in 0..self.seats.len() {
             for _ in 0..ORDERS {
@@ -153,28 +164,64 @@ impl<P: Policy, H: Host> Desk<P, H> {
         Some(worked)
     }
 
+    /// Carries out some commands; `false` to stop.
+    #[inline(never)]
+    fn obey(&mut self, now: Time) -> bool {
+        // Before looking, so that whoever sends one after this is seen in the next turn.
+        self.called.store(false, Ordering::Release);
+        fence(Ordering::SeqCst);
+        for _ in 0..COMMANDS {
+            match self.commands.try_recv() {
+                Ok(Command::Stop) => return false,
+                Ok(command) => self.command(now, command),
+                Err(_) => return true,
+            }
+        }
+        self.called.store(true, Ordering::Release);
+        true
+    }
+
     /// Takes in what has happened around the shard.
+    #[inline]
     fn take_in(&mut self, now: Time) -> bool {
-        let mut inlet = std::mem::take(&mut self.inlet);
-        self.host.poll(now, &mut inlet);
-        let worked = !inlet.finished.is_empty() || !inlet.arrived.is_empty() || !inlet.cancelled.is_empty();
-        for finished in inlet.finished.drain(..) {
+        self.host.poll(now, &mut self.inlet);
+        let Inlet { arrived, cancelled, finished } = &self.inlet;
+        if arrived.is_empty() && cancelled.is_empty() && finished.is_empty() {
+            return false;
+        }
+        for at in 0..self.inlet.finished.len() {
+            let finished = self.inlet.finished[at];
             if let Some(seat) = self.seats.get_mut(usize::from(finished.domain.0)) {
                 seat.finish(now, &finished, &mut self.host);
             }
         }
-        for request in inlet.arrived.drain(..) {
+        for at in 0..self.inlet.arrived.len() {
+            let request = self.inlet.arrived[at];
             self.arrived(now, &request);
         }
-        for request in inlet.cancelled.drain(..) {
+        for at in 0..self.inlet.cancelled.len() {
+            let request = self.inlet.cancelled[at];
             self.cancelled(now, &request);
         }
-        self.inlet = inlet;
-        worked
+        self.inlet.finished.clear();
+        self.inlet.arrived.clear();
+        self.inlet.cancelled.clear();
+        true
     }
 
     #[inline]
     fn arrived(&mut self, now: Time, request: &Request) {
+        if let Home::Here(seat) = self.home(request.model)
+            && let Ok(()) = self.seats[usize::from(seat)].arrive(now, request)
+        {
+            return;
+        }
+        self.refused(now, request);
+    }
+
+    /// A request that could not be queued just so. Nothing has changed by trying.
+    #[cold]
+    fn refused(&mut self, now: Time, request: &Request) {
         let arrived = match self.home(request.model) {
             Home::Here(seat) => self.seats[usize::from(seat)].arrive(now, request),
             Home::Away(to) => return self.colleagues[usize::from(to)].tell(Command::Arrived(*request)),

@@ -6,6 +6,7 @@ use crate::assembly::{Assembly, Ready};
 use crate::desk::Command;
 use crate::host::{DomainId, Host};
 use crate::matchmaking;
+use crate::seat::Seat;
 use crate::settings::{RuntimeError, Settings};
 
 /// What a [`Runtime`](crate::Runtime) runs on threads, run on one, in virtual time: shards, matchmakers, mailboxes and queues are the
@@ -49,6 +50,11 @@ impl<P: Policy, H: Host> Rehearsal<P, H> {
     #[inline(never)]
     pub fn matchmaker_turn(&mut self, domain: usize, now: Time) -> bool {
         self.0.matchmakers[domain].part.turn(now).unwrap_or(false)
+    }
+
+    /// Whether a shard has been granted something and has not carried it out.
+    pub fn has_orders(&self, shard: usize) -> bool {
+        self.0.desks[shard].0.seats.iter().any(Seat::has_orders)
     }
 
     /// Turns of all, until there is nothing more to do now.

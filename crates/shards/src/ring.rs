@@ -63,6 +63,7 @@ pub(crate) struct Consumer<T> {
 
 impl<T: Words> Producer<T> {
     /// Puts a value in; `false` where there is no room.
+    #[inline]
     pub(crate) fn push(&mut self, value: T) -> bool {
         let Shared { words, mask, taken, put } = &*self.shared;
         if self.put.wrapping_sub(self.taken_seen) > *mask {
@@ -86,7 +87,13 @@ impl<T: Words> Producer<T> {
 }
 
 impl<T: Words> Consumer<T> {
+    /// Whether there is nothing to take out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken == self.shared.put.0.load(Ordering::Acquire)
+    }
+
     /// Takes the oldest value out.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let Shared { words, mask, taken, put } = &*self.shared;
         if self.taken == self.put_seen {

@@ -97,6 +97,10 @@ impl<P: Policy> Seat<P> {
         self.touch(model);
     }
 
+    pub(crate) fn has_orders(&self) -> bool {
+        !self.wires.orders.is_empty()
+    }
+
     /// Whether the next order is there, and what it is.
     pub(crate) fn next_order(&mut self) -> Option<Order> {
         self.wires.orders.pop()
@@ -153,7 +157,10 @@ impl<P: Policy> Seat<P> {
         };
         self.report(report);
         self.wires.cells.of(model).see_grant();
-        self.touch(model);
+        // Where nothing is left, the grant has withdrawn what was posted, and the next offer tells that it was seen.
+        if self.shard.waiting(model) > 0 {
+            self.touch(model);
+        }
     }
 
     /// A batch was lost; requests whose model is not here any more are told to `homeless`.

@@ -129,9 +129,11 @@ impl Requests {
             self.next += 1;
             self.rehearsal.host(0).requests.push_back((now, request));
             turn(&mut self.rehearsal, now);
-            // As on threads: the matchmaker looks at what there is, and the shard carries out what it is granted.
+            // The matchmaker looks at what there is, and the shard carries out what it is granted, in a turn of its own.
             while self.rehearsal.matchmaker_turn(0, now) {
-                turn(&mut self.rehearsal, now);
+                if self.rehearsal.has_orders(0) {
+                    turn(&mut self.rehearsal, now);
+                }
             }
         }
     }
