@@ -133,7 +133,7 @@ impl Lane {
     }
 
     /// `false` where the ticket was already there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, ticket: Ticket, rows: u32) -> bool {
         let Lane { queue, views, .. } = self;
         let inserted = queue.insert(ticket, rows);
@@ -229,10 +229,14 @@ impl Lane {
     pub(crate) fn take_share(&mut self, class: usize, mut each: impl FnMut(Ticket, u32)) {
         let Lane { queue, views, share, .. } = self;
         if let [view] = &mut views[..]
-            && view.has_all(queue)
+            && view.alive == queue.rows()
         {
-            queue.pop_rows(*share, each);
-            (view.alive, view.suffix) = (queue.rows(), queue.rows());
+            let View { prefix, suffix, .. } = view;
+            queue.pop_rows(*share, |ticket, rows| {
+                *suffix -= rows_if(rows, Some(ticket) > *prefix);
+                each(ticket, rows);
+            });
+            view.alive = queue.rows();
             return;
         }
         let mut left = *share;

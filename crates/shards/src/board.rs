@@ -85,16 +85,14 @@ impl<P: Policy> Horizon<P> {
         Horizon { policy, classes: Vec::new(), read_at: Time::ZERO }
     }
 
-    /// Reads the board again, if it is time.
+    /// Whether it is time to read the board again.
     #[inline]
-    pub(crate) fn look(&mut self, now: Time, board: &Board) {
-        if now.since(self.read_at) >= STALE {
-            self.read_at = now;
-            self.read(board);
-        }
+    pub(crate) fn is_stale(&self, now: Time) -> bool {
+        now.since(self.read_at) >= STALE
     }
 
-    fn read(&mut self, board: &Board) {
+    pub(crate) fn read(&mut self, now: Time, board: &Board) {
+        self.read_at = now;
         let classes = u64::BITS - board.present().bits().leading_zeros();
         self.classes.resize(classes as usize, Seen::default());
         for (class, seen) in (0..).map(ClassId).zip(&mut self.classes) {

@@ -185,10 +185,25 @@ impl<P: Policy> Seat<P> {
         }
     }
 
-    /// Makes all offers that are due, and wakes the matchmaker if it is told anything. `true` where there were any.
+    /// Makes all offers that are due, and wakes the matchmaker if it is told anything. `true` where there was anything to do.
+    #[inline]
     pub(crate) fn settle<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
-        self.horizon.look(now, &self.wires.board);
-        self.notice_classes();
+        let quiet = self.touched.is_empty() && !self.news && self.wake_at() > now;
+        if quiet && !self.horizon.is_stale(now) {
+            return false;
+        }
+        self.make_offers(now, host)
+    }
+
+    #[inline(never)]
+    fn make_offers<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
+        if self.horizon.is_stale(now) {
+            self.horizon.read(now, &self.wires.board);
+            self.notice_classes();
+        }
+        if self.sweep.is_some() {
+            self.sweep();
+        }
         let mut worked = !self.touched.is_empty();
         while let Some(model) = self.touched.pop() {
             self.is_touched[model.0 as usize] = false;
@@ -209,7 +224,7 @@ impl<P: Policy> Seat<P> {
         if self.sweep.is_some() { Time::ZERO } else { self.shard.wake_at() }
     }
 
-    /// Looks whether a class has got its first device or lost its last, and lets the models know, some in each turn.
+    /// Looks whether a class has got its first device or lost its last: then models have to know, some in each turn.
     fn notice_classes(&mut self) {
         let changed = self.shard.set_present(self.wires.board.present());
         if changed.bits() != 0 {
@@ -217,6 +232,10 @@ impl<P: Policy> Seat<P> {
             // What changed before is told again from the beginning, which harms nobody.
             self.sweep = Some((0, ClassSet::from_bits(so_far.bits() | changed.bits())));
         }
+    }
+
+    /// Lets some more models make new offers.
+    fn sweep(&mut self) {
         let Some((from, classes)) = self.sweep else { return };
         let end = self.shard.models_end().min(from + SWEEP);
         for model in (from..end).map(ModelId) {

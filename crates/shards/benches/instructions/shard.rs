@@ -24,6 +24,8 @@ pub(crate) struct Requests {
     mean_gap_ns: f64,
     now_ns: f64,
     next: u64,
+    /// Requests that come in one turn.
+    group: u64,
 }
 
 /// Requests and batches on their way.
@@ -80,8 +82,8 @@ impl Script {
 }
 
 impl Requests {
-    /// So many models at so many requests a second together, with an SLO in ms, after some time.
-    pub(crate) fn warm(models: u32, slo_ms: f64, rate: f64) -> Requests {
+    /// So many models at so many requests a second together, with an SLO in ms, in groups, after some time.
+    pub(crate) fn warm(models: u32, slo_ms: f64, rate: f64, group: u64) -> Requests {
         let delays = Delays { control: Span::from_micros(100), data: Span::from_micros(50) };
         let profile = LatencyProfile::linear(1.082, 5.204, 128).expect("valid coefficients");
         let gpus = (1.5e-3 * rate) as u32 + 100;
@@ -103,6 +105,7 @@ impl Requests {
             mean_gap_ns: 1e9 / rate,
             now_ns: 0.0,
             next: 0,
+            group,
         };
         requests.run_with(WARM.max(40 * u64::from(models)), |rehearsal, now| rehearsal.shard_turn(0, now));
         requests.rehearsal.host(0).counted = true;
@@ -128,6 +131,9 @@ impl Requests {
             };
             self.next += 1;
             self.rehearsal.host(0).requests.push_back((now, request));
+            if self.next % self.group != 0 {
+                continue;
+            }
             turn(&mut self.rehearsal, now);
             // The matchmaker looks at what there is, and the shard carries out what it is granted, in a turn of its own.
             while self.rehearsal.matchmaker_turn(0, now) {
