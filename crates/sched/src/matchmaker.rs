@@ -172,9 +172,8 @@ impl<P: Policy> Matchmaker<P> {
 
     /// The next device to give away at `now`. The model's candidates are withdrawn with it.
     pub fn grant(&mut self, now: Time) -> Option<Grant> {
-        match self.grant_only(now) {
-            Ok(grant) => return grant,
-            Err(Crowd) => {}
+        if let Ok(grant) = self.grant_only(now) {
+            return grant;
         }
         // All classes first: a model may have the choice between two whose windows open at this very instant.
         (0..self.pools.len()).for_each(|class| self.open_windows(ClassId(class as u16), now));

@@ -62,17 +62,18 @@ impl Host for Replay {
         self.running.peek().map_or(arrival, |Reverse((at, ..))| arrival.min(*at))
     }
 
-    fn start(&mut self, _: Time, launch: &Launch, requests: &[Request]) {
+    fn start(&mut self, now: Time, launch: &Launch, requests: &[Request]) {
         let finish_at = self.devices.send(launch.gpu, launch.ready_at, launch.latency);
         self.running.push(Reverse((finish_at, launch.gpu.0, launch.batch.0)));
-        self.batches += 1;
-        self.rows += requests.len() as u64;
+        if now >= self.measured_from {
+            self.batches += 1;
+            self.rows += requests.len() as u64;
+        }
     }
 
     fn answer(&mut self, _: Time, _: RequestId, _: Outcome) {}
 
     fn finish(&mut self, now: Time, request: &Request) {
-        // Requests are numbered by arrival; those of the warm-up have an odd mark in their rows' place: none.
         self.in_slo += u64::from(request.id.0 >= MEASURED && now <= request.deadline + self.reserve);
     }
 }
@@ -102,8 +103,7 @@ fn main() {
         let offered: u64 = report.models.iter().map(|model| model.offered).sum();
         let in_slo: u64 = report.models.iter().map(|model| model.in_slo).sum();
         let one = in_slo as f64 / offered.max(1) as f64;
-        let batch = report.models.iter().map(|model| model.mean_batch * model.offered as f64).sum::<f64>()
-            / offered.max(1) as f64;
+        let batch = in_slo as f64 / report.batches.max(1) as f64;
         let threads = replay(&scenario);
         let many = threads.in_slo as f64 / threads.offered.max(1) as f64;
         println!(

@@ -66,7 +66,7 @@ impl<const N: usize> Mailbox<N> {
             *value = word.load(Ordering::Relaxed);
         }
         fence(Ordering::Acquire);
-        version % 2 == 0 && self.version.load(Ordering::Relaxed) == version
+        version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version
     }
 }
 

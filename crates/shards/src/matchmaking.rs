@@ -14,6 +14,7 @@ use crate::ring::{Consumer, Producer};
 use crate::sync::Arc;
 
 /// What a matchmaker is told by others than its shards.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Command {
     Join { gpu: GpuId, class: ClassId },
     Leave { gpu: GpuId },
