@@ -220,7 +220,7 @@ mod tests {
             latest: Time::from_nanos(1 << 60),
             latency: Span::from_millis(3),
             priority: Priority(255),
-            full: class % 2 == 0,
+            full: class.is_multiple_of(2),
             loss_permille: 999,
         }
     }

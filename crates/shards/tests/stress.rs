@@ -1,5 +1,6 @@
 //! Every request leaves exactly once, whatever happens to devices, models and shards meanwhile.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where something does")]
 #![expect(clippy::disallowed_methods, reason = "the test waits for the threads that it disturbs")]
 
 use std::collections::BTreeMap;

@@ -8,6 +8,8 @@
 //! and 5,807 at 14, on its model thread and without its generator; 956 for a candidate and 2,562 for a grant on its
 //! matchmaker, and 128 for each model in every poll.
 
+#![allow(missing_docs, unreachable_pub, reason = "the macros make public items")]
+
 mod core;
 mod matchmaker;
 mod shard;

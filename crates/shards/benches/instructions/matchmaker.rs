@@ -103,14 +103,17 @@ impl Matching {
         }
         self.posted += 1;
         // With the last size the window is open.
-        let last = step + 1 == SIZES.len();
-        while last {
-            let grant = match counted {
-                Counted::Grants => counted_grant(&mut self.matchmaker, now),
-                _ => self.matchmaker.grant(now),
-            };
-            let Some(grant) = grant else { break };
-            self.send(now, &grant, counted);
+        if step + 1 == SIZES.len() {
+            while let Some(grant) = self.grant(now, counted) {
+                self.send(now, &grant, counted);
+            }
+        }
+    }
+
+    fn grant(&mut self, now: Time, counted: Counted) -> Option<Grant> {
+        match counted {
+            Counted::Grants => counted_grant(&mut self.matchmaker, now),
+            _ => self.matchmaker.grant(now),
         }
     }
 

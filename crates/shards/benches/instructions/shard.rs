@@ -131,7 +131,7 @@ impl Requests {
             };
             self.next += 1;
             self.rehearsal.host(0).requests.push_back((now, request));
-            if self.next % self.group != 0 {
+            if !self.next.is_multiple_of(self.group) {
                 continue;
             }
             turn(&mut self.rehearsal, now);
