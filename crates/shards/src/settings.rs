@@ -7,7 +7,7 @@ use downbeat_sched::{Delays, ModelId, Span};
 use crate::host::DomainId;
 use crate::posting::CLASSES_PER_MODEL;
 
-/// How a [`Runtime`] is set up.
+/// How a [`Runtime`](crate::Runtime) is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What a start costs before the device can begin.

