@@ -184,9 +184,9 @@ fn search(arguments: &SchedulerArguments) -> anyhow::Result<LoadReport> {
     while failed > passed * (1.0 + PRECISION) {
         let report = measure(arguments, rate, probe_s)?;
         if report.pass {
-            passed = rate
+            passed = rate;
         } else {
-            failed = rate
+            failed = rate;
         }
         rate = match (passed > 0.0, failed.is_finite()) {
             (_, false) => 2.0 * passed,
@@ -237,7 +237,7 @@ fn text(report: &LoadReport) -> String {
         load.shards,
         load.domains,
         load.slo.as_millis_f64(),
-        output::table(&["", ""], rows).trim_start_matches(['\n', ' ']),
+        output::table(&["", "measured"], rows),
         if report.pass {
             "pass: no event more than 2 ms late, less than 1 % of requests bad"
         } else {
