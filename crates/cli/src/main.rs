@@ -1,5 +1,6 @@
 //! The `downbeat` command: arguments, output and progress; no logic of its own.
 
+mod bench;
 mod goodput;
 mod load;
 mod log;
@@ -32,6 +33,7 @@ enum Command {
     Goodput(goodput::Arguments),
     Load(Box<load::Arguments>),
     Plan(Box<plan::Arguments>),
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Goodput(arguments) => goodput::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

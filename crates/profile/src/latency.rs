@@ -151,11 +151,13 @@ impl LatencyProfile {
     }
 
     /// The largest batch this profile describes; at least 1.
+    #[inline]
     pub fn max_batch(&self) -> u32 {
         self.table.len() as u32
     }
 
     /// l(b). Sizes outside 1 ..= [`max_batch`](Self::max_batch) are clamped to it.
+    #[inline]
     pub fn latency(&self, batch: u32) -> Span {
         let index = (batch.max(1) as usize - 1).min(self.table.len() - 1);
         self.table[index]

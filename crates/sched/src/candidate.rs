@@ -33,6 +33,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// The candidate of `size` rows, the earliest due at `deadline`, where `reach` rows wait that there would be time for.
+    #[inline]
     pub(crate) fn new(
         class: ClassId,
         finish: &Finish<'_>,
@@ -57,6 +58,15 @@ impl Candidate {
     }
 }
 
+/// All that waits, where it could run as one batch: requests of one row each, none of them given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole {
+    pub(crate) rows: u32,
+    /// The earliest deadline.
+    pub(crate) deadline: Time,
+    pub(crate) priority: Priority,
+}
+
 /// When a batch of any size would finish on a device, if it were sent now. Sizes are in rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish<'a> {
@@ -70,27 +80,32 @@ pub(crate) struct Finish<'a> {
 
 impl Finish<'_> {
     /// How long a batch of `size` may take, as far as deadlines are concerned.
+    #[inline]
     fn latency(&self, size: u32) -> Span {
         self.margin.stretch(self.profile.latency(size))
     }
 
     /// When a batch of `size` would start.
+    #[inline]
     pub(crate) fn start(&self, size: u32) -> Time {
         (self.now + self.delays.lead(size)).max(self.free_at)
     }
 
     /// When a batch of `size` would finish. Sizes past the largest batch take as long as the largest.
+    #[inline]
     pub(crate) fn at(&self, size: u32) -> Time {
         let size = size.min(self.profile.max_batch());
         self.start(size) + self.latency(size)
     }
 
     /// Whether the model takes batches of `rows`.
+    #[inline]
     pub(crate) fn takes(&self, rows: u32) -> bool {
         rows <= self.profile.max_batch()
     }
 
     /// When a batch of no less than `rows` would finish; never where that is more than the model takes.
+    #[inline]
     pub(crate) fn whole(&self, rows: u32) -> Time {
         if self.takes(rows) { self.at(rows) } else { Time::NEVER }
     }

@@ -5,7 +5,7 @@
 /// Changing or removing the key of any index costs O(log n): windows move with every arrival, so the matchmaker needs
 /// more than push and pop. Equal keys come out in the order of their indices, which keeps replays identical.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyedHeap<K> {
+pub struct KeyedHeap<K> {
     heap: Vec<(K, u32)>,
     /// Where each index stands in `heap`; `ABSENT` where it does not.
     position: Vec<u32>,
@@ -21,22 +21,46 @@ impl<K> Default for KeyedHeap<K> {
 
 impl<K: Ord + Copy> KeyedHeap<K> {
     /// The smallest key and its index.
-    pub(crate) fn peek(&self) -> Option<(K, u32)> {
+    pub fn peek(&self) -> Option<(K, u32)> {
         self.heap.first().copied()
     }
 
+    /// The second smallest key and its index.
+    #[inline]
+    pub fn peek_second(&self) -> Option<(K, u32)> {
+        match *self.heap {
+            [] | [_] => None,
+            [_, second] => Some(second),
+            [_, left, right, ..] => Some(left.min(right)),
+        }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Takes all entries out.
+    pub fn clear(&mut self) {
+        for (_, index) in self.heap.drain(..) {
+            self.position[index as usize] = ABSENT;
+        }
+    }
+
     /// Whether `index` is present.
-    pub(crate) fn contains(&self, index: u32) -> bool {
+    pub fn contains(&self, index: u32) -> bool {
         self.position.get(index as usize).is_some_and(|&at| at != ABSENT)
     }
 
     /// Gives `index` this key, whether it was present or not.
-    pub(crate) fn set(&mut self, index: u32, key: K) {
+    #[inline]
+    pub fn set(&mut self, index: u32, key: K) {
         if self.position.len() <= index as usize {
-            self.position.resize(index as usize + 1, ABSENT);
+            self.reach(index);
         }
         let at = self.position[index as usize] as usize;
         if at == ABSENT as usize {
+            self.position[index as usize] = self.heap.len() as u32;
             self.heap.push((key, index));
             self.rise(self.heap.len() - 1);
         } else {
@@ -46,23 +70,52 @@ impl<K: Ord + Copy> KeyedHeap<K> {
         }
     }
 
+    #[cold]
+    fn reach(&mut self, index: u32) {
+        self.position.resize(index as usize + 1, ABSENT);
+    }
+
     /// Takes `index` out; `false` where it was not present.
-    pub(crate) fn remove(&mut self, index: u32) -> bool {
+    pub fn remove(&mut self, index: u32) -> bool {
         if !self.contains(index) {
             return false;
         }
         let at = self.position[index as usize] as usize;
         self.position[index as usize] = ABSENT;
-        self.heap.swap_remove(at);
-        if at < self.heap.len() {
-            self.position[self.heap[at].1 as usize] = at as u32;
-            self.rise(at);
-            self.sink(self.position[self.heap[at].1 as usize] as usize);
+        if let Some(last) = self.heap.pop()
+            && at < self.heap.len()
+        {
+            self.refill(at, last);
         }
         true
     }
 
-    fn rise(&mut self, mut at: usize) {
+    /// Fills a hole with an entry from the end. It most likely belongs near the end, so that comparing it with both children
+    /// on the way down would be in vain: the smaller child moves up all the way, and the entry rises from the bottom.
+    fn refill(&mut self, hole: usize, entry: (K, u32)) {
+        let mut at = hole;
+        loop {
+            let mut child = 2 * at + 1;
+            if child + 1 < self.heap.len() {
+                child += usize::from(self.heap[child + 1] < self.heap[child]);
+            } else if child >= self.heap.len() {
+                break;
+            }
+            self.place(at, self.heap[child]);
+            at = child;
+        }
+        self.place(at, entry);
+        self.rise(at);
+    }
+
+    #[inline]
+    fn rise(&mut self, at: usize) {
+        if at > 0 && self.heap[at] < self.heap[(at - 1) / 2] {
+            self.rise_far(at);
+        }
+    }
+
+    fn rise_far(&mut self, mut at: usize) {
         let entry = self.heap[at];
         while at > 0 {
             let parent = (at - 1) / 2;
@@ -125,6 +178,8 @@ mod tests {
                 }
                 let smallest = model.iter().map(|(&index, &key)| (key, index)).min();
                 prop_assert_eq!(heap.peek(), smallest);
+                let second = model.iter().map(|(&index, &key)| (key, index)).filter(|&entry| Some(entry) != smallest).min();
+                prop_assert_eq!(heap.peek_second(), second);
                 prop_assert_eq!(heap.contains(index), model.contains_key(&index));
             }
         }

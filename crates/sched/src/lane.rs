@@ -1,6 +1,6 @@
 //! The waiting requests of one model at one priority, and what each class of devices has given up of them.
 
-use crate::candidate::Finish;
+use crate::candidate::{Finish, Whole};
 use crate::queue::{DeadlineQueue, Ticket};
 use crate::{Priority, Time};
 
@@ -58,10 +58,17 @@ impl View {
     /// One due before others that this class has given up is given up with them. But what is no longer there says
     /// nothing about a newcomer: without this, a request due before any that was ever given up would be lost at once.
     /// Nor does a request that was given up for its many rows about one with fewer.
+    #[inline]
     fn count(&mut self, ticket: Ticket, rows: u32, queue: &DeadlineQueue) {
-        if self.alive == queue.rows() - u64::from(rows) {
+        let before = queue.rows() - u64::from(rows);
+        if self.alive == before {
             self.given_up = None;
             self.widest = 0;
+            if self.suffix == before {
+                self.prefix = None;
+                (self.alive, self.suffix) = (queue.rows(), queue.rows());
+                return;
+            }
         } else if rows < self.widest && Some(ticket) <= self.given_up {
             self.judge_again_from(ticket, queue);
         }
@@ -72,6 +79,12 @@ impl View {
         self.suffix += rows_if(rows, Some(ticket) > self.prefix);
     }
 
+    /// Whether the class has given up nothing that waits, for whatever reason.
+    #[inline]
+    fn has_all(&self, queue: &DeadlineQueue) -> bool {
+        self.alive == queue.rows() && self.suffix == queue.rows()
+    }
+
     /// Takes back that the tickets past `ticket` were given up. Those that still must be will be as soon as they are the
     /// head.
     fn judge_again_from(&mut self, ticket: Ticket, queue: &DeadlineQueue) {
@@ -80,6 +93,7 @@ impl View {
         self.given_up = queue.last_before(ticket);
     }
 
+    #[inline]
     fn discount(&mut self, ticket: Ticket, rows: u32) {
         self.alive -= rows_if(rows, Some(ticket) > self.given_up);
         self.suffix -= rows_if(rows, Some(ticket) > self.prefix);
@@ -119,6 +133,7 @@ impl Lane {
     }
 
     /// `false` where the ticket was already there.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, ticket: Ticket, rows: u32) -> bool {
         let Lane { queue, views, .. } = self;
         let inserted = queue.insert(ticket, rows);
@@ -145,6 +160,16 @@ impl Lane {
         let fresh = View { alive: waiting, suffix: waiting, ..View::default() };
         self.views.clear();
         self.views.resize(classes, fresh);
+    }
+
+    /// All that waits, where the model has one class only and that has given up nothing.
+    #[inline]
+    pub(crate) fn whole(&self) -> Option<Whole> {
+        let Lane { queue, views, priority, .. } = self;
+        let [view] = &views[..] else { return None };
+        let plain = view.has_all(queue) && queue.len() as u64 == queue.rows();
+        let (head, _) = queue.first().filter(|_| plain)?;
+        Some(Whole { rows: at_most_u32(queue.rows()), deadline: head.deadline, priority: *priority })
     }
 
     /// Gives up heads on class `class` for the sake of a batch of `target` rows, and says what would run then.
@@ -200,11 +225,28 @@ impl Lane {
         self.queue.fit(view.given_up, view.alive, room)
     }
 
-    /// Takes out the earliest request that class `class` has not given up.
-    pub(crate) fn take(&mut self, class: usize) -> Option<(Ticket, u32)> {
-        let (ticket, rows) = self.queue.first_after(self.views[class].given_up)?;
-        self.remove(ticket);
-        Some((ticket, rows))
+    /// Takes out the earliest requests that class `class` has not given up, of as many rows as its share.
+    pub(crate) fn take_share(&mut self, class: usize, mut each: impl FnMut(Ticket, u32)) {
+        let Lane { queue, views, share, .. } = self;
+        if let [view] = &mut views[..]
+            && view.alive == queue.rows()
+        {
+            let View { prefix, suffix, .. } = view;
+            queue.pop_rows(*share, |ticket, rows| {
+                *suffix -= rows_if(rows, Some(ticket) > *prefix);
+                each(ticket, rows);
+            });
+            view.alive = queue.rows();
+            return;
+        }
+        let mut left = *share;
+        while left > 0
+            && let Some((ticket, rows)) = queue.pop_after(views[class].given_up)
+        {
+            views.iter_mut().for_each(|view| view.discount(ticket, rows));
+            left = left.saturating_sub(rows);
+            each(ticket, rows);
+        }
     }
 
     /// Takes out the earliest request if every class for which `counts` holds has given it up.

@@ -42,30 +42,40 @@
 //! ```
 
 mod candidate;
+mod class_set;
 mod deployment;
 mod event;
 mod fleet;
 mod heap;
+mod id_set;
 mod lane;
+mod ledger;
 mod margin;
 mod matchmaker;
 mod model;
 mod occupancy;
 mod policy;
+mod pool;
 mod queue;
 mod rate;
 mod scheduler;
+mod shard;
 mod time;
 
 pub use candidate::Candidate;
+pub use class_set::ClassSet;
 pub use downbeat_profile::{LatencyProfile, Span};
 pub use event::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, ModelSpec, Outcome, Priority, Release,
     Request, RequestId, Start,
 };
+pub use fleet::Sent;
+pub use matchmaker::{Grant, Matchmaker};
+pub use model::Offer;
 pub use policy::{
-    Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, HeadroomDrop, Need, Policy,
-    Pressure, SmallestId, TimeoutDrop, Traffic, WindowDrop,
+    Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, HeadroomDrop, IdleGpus, Need,
+    Outlook, Policy, Pressure, SmallestId, TimeoutDrop, Traffic, WindowDrop,
 };
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
+pub use shard::{Moving, Shard, Taken};
 pub use time::Time;

@@ -1,255 +1,291 @@
 //! The matchmaker: which model gets which device, and when.
 
+mod devices;
+
 use downbeat_profile::Span;
 
 use crate::candidate::Candidate;
-use crate::heap::KeyedHeap;
-use crate::occupancy::Occupancy;
-use crate::policy::{GpuOrder, Need, Policy, Pressure};
-use crate::{ClassId, Delays, GpuId, ModelId, Priority, Release, Time};
+use crate::fleet::Fleet;
+use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure};
+use crate::pool::Pool;
+use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Release, Time};
 
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
 ///
 /// A candidate whose window has opened takes an idle device, or waits for one in the order of `latest`. A device that
 /// is about to become free is given away ahead of time, so that the batch is there when it does.
+///
+/// Its counterpart is the [`Shard`](crate::Shard), which has the requests. Each grant must be followed by
+/// [`sent`](Self::sent) or [`declined`](Self::declined); until then its device is given to nobody else, so that the shard may be on another
+/// thread and take its time.
 #[derive(Clone, Debug)]
-pub(crate) struct Matchmaker<P: Policy> {
+pub struct Matchmaker<P: Policy> {
     policy: P,
     delays: Delays,
-    pools: Vec<Pool<P::Order>>,
-    /// Each model's candidates, the slowest class first.
-    posted: Vec<Vec<Candidate>>,
-    gpus: Vec<Option<Gpu>>,
-}
-
-/// The devices of one class, and the models that want one.
-#[derive(Clone, Debug)]
-struct Pool<O: GpuOrder> {
-    idle: KeyedHeap<O::Key>,
-    /// Devices that will be free for one more batch, by when they will be.
-    busy: KeyedHeap<Time>,
-    /// Models whose window has not opened, by frontrun.
-    pending: KeyedHeap<Time>,
-    /// Models whose window is open, the most urgent first.
-    open: KeyedHeap<(Priority, Time)>,
-    pressure: Pressure,
-    /// What `pressure.holding` is told from.
-    occupancy: Occupancy,
-    /// Each model's part in `pressure.need`.
-    needs: Vec<Need>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Gpu {
-    class: ClassId,
-    /// When the device is expected to be done with all it was sent.
-    free_at: Time,
+    pools: Vec<Pool<P>>,
+    /// Each model's candidates.
+    posted: Vec<Posted>,
+    fleet: Fleet,
+    present: ClassSet,
 }
 
 /// A device for a model. The model must post again (or withdraw) before it is granted another one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant {
-    pub(crate) model: ModelId,
-    pub(crate) gpu: GpuId,
-    pub(crate) class: ClassId,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The model.
+    pub model: ModelId,
+    /// The device.
+    pub gpu: GpuId,
+    /// Tells the device from one of the same number that failed before it joined.
+    pub life: u32,
+    /// The device's class.
+    pub class: ClassId,
     /// When the device is expected to be free; the past where it is idle.
-    pub(crate) free_at: Time,
-    pub(crate) reason: Release,
+    pub free_at: Time,
+    /// Why now.
+    pub reason: Release,
 }
 
-impl<O: GpuOrder> Default for Pool<O> {
-    fn default() -> Self {
-        Pool {
-            idle: KeyedHeap::default(),
-            busy: KeyedHeap::default(),
-            pending: KeyedHeap::default(),
-            open: KeyedHeap::default(),
-            pressure: Pressure::default(),
-            occupancy: Occupancy::default(),
-            needs: Vec::new(),
-        }
-    }
+/// A model's candidates, the slowest class first. Hardly ever more than one.
+#[derive(Clone, Debug, Default)]
+struct Posted {
+    first: Option<Candidate>,
+    others: Vec<Candidate>,
 }
 
-impl<O: GpuOrder> Pool<O> {
-    fn withdraw(&mut self, model: ModelId, candidate: &Candidate) {
-        self.pressure.backlog = self.pressure.backlog - candidate.latency;
-        if !self.pending.remove(model.0) {
-            self.open.remove(model.0);
-        }
+impl Posted {
+    #[inline]
+    fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.first.iter().chain(&self.others)
     }
 
-    fn started(&mut self, latency: Span) {
-        self.occupancy.add(latency);
-        let Pressure { gpus, .. } = self.pressure;
-        self.pressure.holding = self.occupancy.longest_holding_all(gpus, Pressure::ALL_BUSY_MAX);
+    #[inline]
+    fn on(&self, class: ClassId) -> Option<&Candidate> {
+        match &self.first {
+            Some(first) if first.class == class => Some(first),
+            _ => self.others.iter().find(|candidate| candidate.class == class),
+        }
     }
 }
 
 impl<P: Policy> Matchmaker<P> {
-    pub(crate) fn new(policy: P, delays: Delays) -> Self {
-        Matchmaker { policy, delays, pools: Vec::new(), posted: Vec::new(), gpus: Vec::new() }
+    /// A matchmaker without candidates and devices.
+    pub fn new(policy: P, delays: Delays) -> Self {
+        Matchmaker {
+            policy,
+            delays,
+            pools: Vec::new(),
+            posted: Vec::new(),
+            fleet: Fleet::default(),
+            present: ClassSet::default(),
+        }
     }
 
-    /// Replaces all candidates of a model.
-    pub(crate) fn post(&mut self, model: ModelId, candidates: &[Candidate]) {
+    /// Makes room for models and devices with numbers below these, so that nobody has to wait for it when they join.
+    pub fn reserve(&mut self, models: usize, gpus: usize) {
+        self.fleet.reserve(gpus);
+        self.posted.reserve(models.saturating_sub(self.posted.len()));
+    }
+
+    /// Replaces all candidates of a model: one for each class at most, the slowest class first.
+    pub fn post(&mut self, model: ModelId, candidates: &[Candidate]) {
         let index = model.0 as usize;
         if self.posted.len() <= index {
-            self.posted.resize_with(index + 1, Vec::new);
+            if candidates.is_empty() || model.0 >= ID_LIMIT {
+                return;
+            }
+            self.posted.resize_with(index + 1, Posted::default);
         }
-        let mut posted = std::mem::take(&mut self.posted[index]);
-        for candidate in posted.drain(..) {
-            self.pool(candidate.class).withdraw(model, &candidate);
+        self.pool_for(candidates);
+        // By far the most common: one candidate, which grows.
+        let Posted { first, others } = &mut self.posted[index];
+        if let [new] = candidates
+            && others.is_empty()
+        {
+            let pool = &mut self.pools[new.class.0 as usize];
+            match first {
+                Some(old) if old.class == new.class => pool.replace(model, old, new),
+                Some(_) => return self.post_any(model, candidates),
+                None => pool.post(model, new),
+            }
+            *first = Some(*new);
+            return;
         }
+        self.post_any(model, candidates);
+    }
+
+    #[inline(never)]
+    fn post_any(&mut self, model: ModelId, candidates: &[Candidate]) {
+        self.withdraw(model);
         for candidate in candidates {
-            let pool = self.pool(candidate.class);
-            pool.pressure.backlog += candidate.latency;
-            pool.pending.set(model.0, candidate.frontrun);
+            self.pool(candidate.class).post(model, candidate);
         }
-        posted.extend_from_slice(candidates);
-        self.posted[index] = posted;
+        let Posted { first, others } = &mut self.posted[model.0 as usize];
+        *first = candidates.first().copied();
+        others.extend(candidates.iter().skip(1));
     }
 
-    /// Takes in a device that is idle from now on.
-    pub(crate) fn add_gpu(&mut self, gpu: GpuId, class: ClassId, now: Time) {
-        let index = gpu.0 as usize;
-        if self.gpus.len() <= index {
-            self.gpus.resize(index + 1, None);
-        }
-        self.remove_gpu(gpu);
-        self.gpus[index] = Some(Gpu { class, free_at: now });
-        let pool = self.pool(class);
-        pool.pressure.gpus += 1;
-        pool.idle.set(gpu.0, P::Order::key(now));
-    }
-
-    /// Forgets a device.
-    pub(crate) fn remove_gpu(&mut self, gpu: GpuId) {
-        if let Some(Gpu { class, .. }) = self.gpus.get_mut(gpu.0 as usize).and_then(Option::take) {
-            let pool = self.pool(class);
-            pool.pressure.gpus -= 1;
-            pool.idle.remove(gpu.0);
-            pool.busy.remove(gpu.0);
-        }
-    }
-
-    /// How many devices of a class take work.
-    pub(crate) fn gpus_of(&self, class: ClassId) -> u32 {
-        self.pools.get(class.0 as usize).map_or(0, |pool| pool.pressure.gpus)
-    }
-
-    /// How hard a class is pressed.
-    pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
-        self.pools.get(class.0 as usize).map_or_else(Pressure::default, |pool| pool.pressure)
-    }
-
-    /// Learns how many devices of a class a model's traffic needs.
-    pub(crate) fn set_need(&mut self, model: ModelId, class: ClassId, need: Need) {
-        let pool = self.pool(class);
-        let index = model.0 as usize;
-        if pool.needs.len() <= index {
-            pool.needs.resize(index + 1, Need::default());
-        }
-        let old = std::mem::replace(&mut pool.needs[index], need);
-        pool.pressure.need = pool.pressure.need.replace(old, need);
-    }
-
-    /// Forgets a model: what it offered and what it needs.
-    pub(crate) fn forget(&mut self, model: ModelId) {
-        self.post(model, &[]);
-        for class in 0..self.pools.len() {
-            self.set_need(model, ClassId(class as u16), Need::default());
-        }
-    }
-
-    /// Learns that a device has nothing left to do.
-    pub(crate) fn set_idle(&mut self, gpu: GpuId, now: Time) {
-        if let Some(class) = self.set_free_at(gpu, now) {
-            let pool = self.pool(class);
-            pool.busy.remove(gpu.0);
-            pool.idle.set(gpu.0, P::Order::key(now));
-        }
-    }
-
-    /// Learns that a device will be done at `free_at`; `takes_more` where one more batch may be sent before that.
-    pub(crate) fn set_busy(&mut self, gpu: GpuId, free_at: Time, takes_more: bool) {
-        if let Some(class) = self.set_free_at(gpu, free_at) {
-            let pool = self.pool(class);
-            pool.idle.remove(gpu.0);
-            if takes_more {
-                pool.busy.set(gpu.0, free_at);
-            } else {
-                pool.busy.remove(gpu.0);
+    /// Makes sure that there is a pool for every class of `candidates`.
+    #[inline]
+    fn pool_for(&mut self, candidates: &[Candidate]) {
+        for candidate in candidates {
+            if self.pools.len() <= candidate.class.0 as usize {
+                self.pool(candidate.class);
             }
         }
     }
 
-    fn set_free_at(&mut self, gpu: GpuId, free_at: Time) -> Option<ClassId> {
-        let gpu = self.gpus.get_mut(gpu.0 as usize)?.as_mut()?;
-        gpu.free_at = free_at;
-        Some(gpu.class)
+    /// Withdraws all candidates of a model.
+    #[inline]
+    fn withdraw(&mut self, model: ModelId) {
+        let Some(Posted { first, others }) = self.posted.get_mut(model.0 as usize) else { return };
+        if let Some(candidate) = first.take() {
+            self.pools[candidate.class.0 as usize].withdraw(model, &candidate);
+        }
+        for candidate in others.drain(..) {
+            self.pools[candidate.class.0 as usize].withdraw(model, &candidate);
+        }
+    }
+
+    /// Learns how many devices of a class a model's traffic needs.
+    pub fn set_need(&mut self, model: ModelId, class: ClassId, need: Need) {
+        self.pool(class).set_need(model, need);
+    }
+
+    /// Forgets a model: what it offered and what it needs.
+    pub fn forget(&mut self, model: ModelId) {
+        self.withdraw(model);
+        self.pools.iter_mut().for_each(|pool| pool.set_need(model, Need::default()));
+    }
+
+    /// How hard a class is pressed.
+    pub fn pressure(&mut self, class: ClassId) -> Pressure {
+        let Some(pool) = self.pools.get_mut(class.0 as usize) else { return Pressure::default() };
+        pool.reckon(&self.policy);
+        *pool.pressure()
+    }
+
+    /// How many devices of a class the traffic of all models needs on average.
+    pub fn needed(&self, class: ClassId) -> f64 {
+        self.pools.get(class.0 as usize).map_or(0.0, |pool| pool.pressure().need.mean())
     }
 
     /// The next device to give away at `now`. The model's candidates are withdrawn with it.
-    pub(crate) fn grant(&mut self, now: Time) -> Option<Grant> {
+    pub fn grant(&mut self, now: Time) -> Option<Grant> {
+        if let Ok(grant) = self.grant_only(now) {
+            return grant;
+        }
         // All classes first: a model may have the choice between two whose windows open at this very instant.
         (0..self.pools.len()).for_each(|class| self.open_windows(ClassId(class as u16), now));
         (0..self.pools.len()).find_map(|class| self.grant_in(ClassId(class as u16), now))
     }
 
+    /// The same for the most common case: one class of devices, some of them idle, and one window that is open, or none.
+    #[inline]
+    fn grant_only(&mut self, now: Time) -> Result<Option<Grant>, Crowd> {
+        let Matchmaker { policy, pools, posted, fleet, .. } = self;
+        let [pool] = &mut pools[..] else { return Err(Crowd) };
+        if pool.open.peek().is_some() {
+            return Err(Crowd);
+        }
+        let class = ClassId(0);
+        let is_open = |pool: &mut Pool<P>, (frontrun, model): (Time, u32)| {
+            let latency = posted[model as usize].first.as_ref().map_or(Span::ZERO, |first| first.latency);
+            frontrun <= now || frontrun - pool.head_start(policy, latency) <= now
+        };
+        let Some(next) = pool.pending.peek() else { return Ok(None) };
+        if !is_open(pool, next) {
+            return Ok(None);
+        }
+        let id = pool.idle.first().ok_or(Crowd)?;
+        if let Some(second) = pool.pending.peek_second()
+            && is_open(pool, second)
+        {
+            return Err(Crowd);
+        }
+        let (_, model) = next;
+        let (Some(candidate), Some(gpu)) = (posted[model as usize].first.take(), fleet.get_mut(id)) else {
+            return Ok(None);
+        };
+        pool.withdraw(ModelId(model), &candidate);
+        pool.idle.remove(id);
+        gpu.reserved = true;
+        let (free_at, life) = (gpu.free_at, gpu.life);
+        pool.started(candidate.latency);
+        let reason = reason::<P>(&candidate, now);
+        Ok(Some(Grant { model: ModelId(model), gpu: id, life, class, free_at, reason }))
+    }
+
     fn grant_in(&mut self, class: ClassId, now: Time) -> Option<Grant> {
         let (_, first) = self.pools[class.0 as usize].open.peek()?;
-        // Where the model could also have an idle device of a slower class, that class gives away first, in its own
-        // order: a model with a choice must not overtake a more urgent one without.
-        let slower = self.posted[first as usize].iter().take_while(|other| other.class != class);
-        let class = slower
-            .map(|other| other.class)
-            .find(|other| {
-                self.idle_gpu(*other).is_some() && self.pools[other.0 as usize].open.contains(first)
-            })
-            .unwrap_or(class);
-        let (_, model) = self.pools[class.0 as usize].open.peek()?;
+        let class = self.slower_class(first, class).unwrap_or(class);
+        let pool = &self.pools[class.0 as usize];
+        let (_, model) = pool.open.peek()?;
         let model = ModelId(model);
         let candidate = self.candidate(model, class)?;
-        let gpu = self.idle_gpu(class).or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
-        self.post(model, &[]);
-        self.pools[class.0 as usize].started(candidate.latency);
-        let free_at = self.gpus[gpu.0 as usize].map_or(now, |gpu| gpu.free_at);
-        Some(Grant { model, gpu, class, free_at, reason: self.reason(&candidate, now) })
+        let idle = pool.idle.first();
+        let id = idle.or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
+        self.withdraw(model);
+        let gpu = self.fleet.get_mut(id)?;
+        gpu.reserved = true;
+        let (free_at, life) = (gpu.free_at, gpu.life);
+        let pool = &mut self.pools[class.0 as usize];
+        match idle {
+            Some(_) => pool.idle.remove(id),
+            None => drop(pool.busy.remove(id.0)),
+        }
+        pool.started(candidate.latency);
+        Some(Grant { model, gpu: id, life, class, free_at, reason: reason::<P>(&candidate, now) })
+    }
+
+    /// Where a model could also have an idle device of a slower class, that class gives away first, in its own order: a model
+    /// with a choice must not overtake a more urgent one without.
+    #[inline]
+    fn slower_class(&self, model: u32, class: ClassId) -> Option<ClassId> {
+        let posted = &self.posted[model as usize];
+        if posted.others.is_empty() {
+            return None;
+        }
+        let mut slower = posted.iter().map(|other| other.class).take_while(|other| *other != class);
+        slower.find(|other| {
+            let pool = &self.pools[other.0 as usize];
+            pool.idle.first().is_some() && pool.open.contains(model)
+        })
     }
 
     /// Moves the models whose window is open by now from `pending` to `open`.
+    #[inline]
     fn open_windows(&mut self, class: ClassId, now: Time) {
-        while let Some((candidate, opens_at)) = self.next_to_open(class) {
-            if opens_at > now {
+        let Matchmaker { policy, pools, posted, .. } = self;
+        let pool = &mut pools[class.0 as usize];
+        while let Some((frontrun, model)) = pool.pending.peek()
+            && let Some(candidate) = posted[model as usize].on(class)
+        {
+            if frontrun > now && frontrun - pool.head_start(policy, candidate.latency) > now {
                 break;
             }
-            let pool = &mut self.pools[class.0 as usize];
-            if let Some((_, model)) = pool.pending.peek() {
-                pool.pending.remove(model);
-                let urgency = self.policy.urgency(&pool.pressure, &candidate);
-                pool.open.set(model, (candidate.priority, urgency));
-            }
+            pool.pending.remove(model);
+            let urgency = policy.urgency(pool.pressure(), candidate);
+            pool.open.set(model, (candidate.priority, urgency));
         }
     }
 
-    /// The pending candidate with the earliest frontrun, and when its window opens.
-    fn next_to_open(&self, class: ClassId) -> Option<(Candidate, Time)> {
-        let pool = &self.pools[class.0 as usize];
-        let (_, model) = pool.pending.peek()?;
-        let candidate = self.candidate(ModelId(model), class)?;
-        let head_start = self.policy.head_start(&pool.pressure, candidate.latency);
-        Some((candidate, candidate.frontrun - head_start))
-    }
-
-    fn idle_gpu(&self, class: ClassId) -> Option<GpuId> {
-        self.pools[class.0 as usize].idle.peek().map(|(_, gpu)| GpuId(gpu))
+    /// When the window of the pending candidate with the earliest frontrun opens.
+    fn next_to_open(&mut self, class: ClassId) -> Option<Time> {
+        let pool = &mut self.pools[class.0 as usize];
+        let (frontrun, model) = pool.pending.peek()?;
+        let candidate = self.posted[model as usize].on(class)?;
+        Some(frontrun - pool.head_start(&self.policy, candidate.latency))
     }
 
     /// The busy device that is free first, if the candidate sent now would be there just in time and not too late.
     fn gpu_about_to_be_free(&mut self, class: ClassId, candidate: &Candidate, now: Time) -> Option<GpuId> {
         let lead = self.delays.lead(candidate.size);
-        let busy = &mut self.pools[class.0 as usize].busy;
+        let pool = &mut self.pools[class.0 as usize];
+        if !pool.watched {
+            pool.watch(self.fleet.iter().filter(|(_, gpu)| gpu.class == class));
+        }
+        let busy = &mut pool.busy;
         while let Some((free_at, gpu)) = busy.peek() {
             if free_at > now {
                 let in_time = free_at <= now + lead && free_at <= candidate.latest + lead;
@@ -262,27 +298,17 @@ impl<P: Policy> Matchmaker<P> {
         None
     }
 
-    fn reason(&self, candidate: &Candidate, now: Time) -> Release {
-        if candidate.full {
-            Release::Full
-        } else if now >= candidate.frontrun {
-            Release::Window
-        } else {
-            P::EARLY
-        }
-    }
-
     /// When [`grant`](Self::grant) may have something to give although nothing happens before.
-    pub(crate) fn wake_at(&self, now: Time) -> Time {
+    pub fn wake_at(&mut self, now: Time) -> Time {
         (0..self.pools.len())
             .map(|class| self.wake_in_at(ClassId(class as u16), now))
             .min()
             .unwrap_or(Time::NEVER)
     }
 
-    fn wake_in_at(&self, class: ClassId, now: Time) -> Time {
+    fn wake_in_at(&mut self, class: ClassId, now: Time) -> Time {
+        let opens = self.next_to_open(class);
         let pool = &self.pools[class.0 as usize];
-        let opens = self.next_to_open(class).map(|(_, opens_at)| opens_at);
         // The most urgent model is sent ahead to the device that is free next.
         let sends = pool.open.peek().zip(pool.busy.peek()).and_then(|((_, model), (free_at, _))| {
             let candidate = self.candidate(ModelId(model), class)?;
@@ -292,14 +318,42 @@ impl<P: Policy> Matchmaker<P> {
     }
 
     fn candidate(&self, model: ModelId, class: ClassId) -> Option<Candidate> {
-        self.posted[model.0 as usize].iter().find(|candidate| candidate.class == class).copied()
+        self.posted[model.0 as usize].on(class).copied()
     }
 
-    fn pool(&mut self, class: ClassId) -> &mut Pool<P::Order> {
+    fn pool(&mut self, class: ClassId) -> &mut Pool<P> {
         let index = class.0 as usize;
         if self.pools.len() <= index {
             self.pools.resize_with(index + 1, Pool::default);
         }
         &mut self.pools[index]
+    }
+}
+
+/// More is to be looked at than in the most common case.
+struct Crowd;
+
+fn reason<P: Policy>(candidate: &Candidate, now: Time) -> Release {
+    if candidate.full {
+        Release::Full
+    } else if now >= candidate.frontrun {
+        Release::Window
+    } else {
+        P::EARLY
+    }
+}
+
+impl<P: Policy> Outlook for Matchmaker<P> {
+    fn headroom(&self, class: ClassId) -> f64 {
+        let pool = self.pools.get(class.0 as usize);
+        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom()
+    }
+
+    fn head_start(&self, class: ClassId, latency: Span) -> Span {
+        let pool = self.pools.get(class.0 as usize);
+        pool.map_or(Span::ZERO, |pool| {
+            let pressure = pool.pressure();
+            self.policy.head_start(&self.policy.guard(pressure), pressure.backlog, latency)
+        })
     }
 }

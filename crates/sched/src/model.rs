@@ -7,10 +7,10 @@ use downbeat_profile::{LatencyProfile, Span};
 use crate::candidate::{Candidate, Finish};
 use crate::deployment::Deployment;
 use crate::lane::Lane;
-use crate::policy::{DropRule, Need, Pressure};
+use crate::policy::{DropRule, Need, Outlook};
 use crate::queue::Ticket;
 use crate::rate::ArrivalRate;
-use crate::{ClassId, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
+use crate::{ClassId, ClassSet, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
 
 /// The waiting requests of one model, and the rule by which its next batch is formed.
 ///
@@ -25,10 +25,35 @@ pub(crate) struct Model<D> {
     default_priority: Priority,
     queue_limit: usize,
     leeway: Span,
+    /// The most rows that any class takes; of any number where the model is deployed on none.
+    largest: u32,
     arrivals: ArrivalRate,
     /// Running share of requests that were lost, among those that left.
     loss: f64,
+    quiet: Quiet,
     drop_rule: PhantomData<D>,
+}
+
+/// Which requests may join what was offered without a new offer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quiet {
+    /// Those due no earlier than the head,
+    from: Time,
+    /// while fewer rows wait than this,
+    rows: u32,
+    /// before this.
+    until: Time,
+}
+
+/// What a model is told of the cluster when it makes an offer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cluster<'a, O> {
+    pub(crate) delays: &'a Delays,
+    /// The classes of which there is a device.
+    pub(crate) present: ClassSet,
+    /// How long before a window opens the matchmaker must know; `None` where it must know everything at once.
+    pub(crate) notice: Option<Span>,
+    pub(crate) outlook: &'a O,
 }
 
 /// How much one request counts in the share of those lost: it is told from the last few hundred.
@@ -39,49 +64,41 @@ const REPLAN_IDLE: Span = Span::from_millis(250);
 
 /// What a model offers at one instant.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Offer {
+pub struct Offer {
     /// One for each class on which something can run, the slowest class first.
-    pub(crate) candidates: Vec<Candidate>,
+    pub candidates: Vec<Candidate>,
     /// When the offer is out of date even if nothing happens.
-    pub(crate) stale_at: Time,
+    pub stale_at: Time,
     /// Requests that can no longer run anywhere.
-    pub(crate) expired: Vec<RequestId>,
-    /// The devices of each class that the model's traffic needs, where that was planned anew.
-    pub(crate) needs: Vec<(ClassId, Need)>,
-}
-
-/// A batch taken out of the queues, with what was predicted of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) rows: u32,
-    /// When the requests will be at the device.
-    pub(crate) ready_at: Time,
-    pub(crate) start_at: Time,
-    pub(crate) finish_at: Time,
-    pub(crate) latency: Span,
+    pub expired: Vec<RequestId>,
+    /// The devices of each class that the model's traffic needs, for all classes on which it is deployed.
+    pub needs: Vec<(ClassId, Need)>,
 }
 
 impl<D: DropRule> Model<D> {
-    pub(crate) fn new(spec: ModelSpec, is_present: impl Fn(ClassId) -> bool) -> Self {
+    pub(crate) fn new(spec: ModelSpec) -> Self {
         let mut model = Model {
             deployments: Vec::new(),
             lanes: Vec::new(),
             default_priority: Priority(1),
             queue_limit: 0,
             leeway: Span::ZERO,
+            largest: u32::MAX,
             arrivals: ArrivalRate::new(),
             loss: 0.0,
+            quiet: Quiet::default(),
             drop_rule: PhantomData,
         };
-        model.respecify(spec, is_present);
+        model.respecify(spec);
         model
     }
 
     /// Takes on a new specification; what waits goes on waiting.
-    pub(crate) fn respecify(&mut self, spec: ModelSpec, is_present: impl Fn(ClassId) -> bool) {
+    pub(crate) fn respecify(&mut self, spec: ModelSpec) {
         self.deployments.clear();
+        self.largest = u32::MAX;
         for (class, profile) in spec.profiles {
-            self.set_profile(class, profile, is_present(class));
+            self.set_profile(class, profile);
         }
         let classes = self.deployments.len();
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
@@ -91,49 +108,63 @@ impl<D: DropRule> Model<D> {
     }
 
     /// Deploys the model on a class, or corrects its profile there.
-    pub(crate) fn set_profile(&mut self, class: ClassId, profile: LatencyProfile, present: bool) {
+    pub(crate) fn set_profile(&mut self, class: ClassId, profile: LatencyProfile) {
         self.deployments.retain(|deployment| deployment.class != class);
         let slower = |other: &Deployment| other.profile.latency(1) > profile.latency(1);
         let at = self.deployments.partition_point(slower);
-        self.deployments.insert(at, Deployment::new(class, profile, present));
+        self.deployments.insert(at, Deployment::new(class, profile));
+        let sizes = self.deployments.iter().map(|deployment| deployment.profile.max_batch());
+        self.largest = sizes.max().unwrap_or(u32::MAX);
         let classes = self.deployments.len();
         self.deployments.iter_mut().for_each(|deployment| deployment.set_share(1.0 / classes as f64));
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
     }
 
-    /// Learns that a class has got its first device or lost its last one. `false` where the model is not deployed there.
-    pub(crate) fn set_present(&mut self, class: ClassId, present: bool) -> bool {
-        let deployment = self.deployments.iter_mut().find(|deployment| deployment.class == class);
-        deployment.map(|deployment| deployment.present = present).is_some()
+    /// Whether the model is deployed on any of these classes.
+    pub(crate) fn is_deployed_on(&self, classes: ClassSet) -> bool {
+        self.deployments.iter().any(|deployment| classes.contains(deployment.class))
     }
 
-    /// Queues a request that has just arrived.
-    pub(crate) fn arrive(&mut self, now: Time, request: &Request) -> Result<(), Outcome> {
-        if self.too_large(request) {
+    /// Queues a request that has just arrived. `false` where it joins what was offered and nobody needs to know yet.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Time, request: &Request) -> Result<bool, Outcome> {
+        // Where the model is deployed on no class, nobody can tell.
+        if request.rows > self.largest {
             return Err(Outcome::TooLarge);
         }
-        if self.waiting() >= self.queue_limit {
+        let waiting = self.waiting();
+        if waiting >= self.queue_limit {
             return Err(Outcome::Overloaded);
         }
         self.arrivals.count(now, request.deadline.since(now), request.rows);
         self.requeue(request);
-        Ok(())
-    }
-
-    /// Whether the request has too many rows for every class. Where the model is deployed on none, nobody can tell.
-    fn too_large(&self, request: &Request) -> bool {
-        let largest = self.deployments.iter().map(|deployment| deployment.profile.max_batch()).max();
-        largest.is_some_and(|largest| request.rows > largest)
+        let Quiet { from, rows, until } = self.quiet;
+        let joins = waiting < rows as usize && request.rows == 1 && self.lanes.len() == 1;
+        Ok(!(joins && request.deadline >= from && now < until))
     }
 
     /// Queues a request again that had been started on a device that failed.
+    #[inline(always)]
     pub(crate) fn requeue(&mut self, request: &Request) {
         let priority = self.level(request.priority);
+        let ticket = Ticket { deadline: request.deadline, id: request.id };
+        // Hardly ever is there more than one.
+        if let [lane] = &mut self.lanes[..]
+            && lane.priority == priority
+        {
+            lane.insert(ticket, request.rows);
+            return;
+        }
+        self.queue_among(priority, ticket, request.rows);
+    }
+
+    #[inline(never)]
+    fn queue_among(&mut self, priority: Priority, ticket: Ticket, rows: u32) {
         let at = self.lanes.partition_point(|lane| lane.priority < priority);
         if self.lanes.get(at).is_none_or(|lane| lane.priority != priority) {
             self.lanes.insert(at, Lane::new(priority, self.deployments.len()));
         }
-        self.lanes[at].insert(Ticket { deadline: request.deadline, id: request.id }, request.rows);
+        self.lanes[at].insert(ticket, rows);
     }
 
     /// Takes a waiting request out of its queue; `false` where it does not wait.
@@ -143,56 +174,105 @@ impl<D: DropRule> Model<D> {
         self.lanes.iter_mut().any(|lane| lane.remove(ticket).is_some())
     }
 
+    #[inline]
     pub(crate) fn waiting(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        if let [lane] = &self.lanes[..] { lane.len() } else { self.lanes.iter().map(Lane::len).sum() }
+    }
+
+    /// The rows that came in about the last second.
+    pub(crate) fn lately(&self) -> u64 {
+        self.arrivals.lately()
     }
 
     pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = RequestId> + '_ {
         self.lanes.iter().flat_map(Lane::iter).map(|(ticket, _)| ticket.id)
     }
 
-    /// Forms the next batch for every class anew, and drops what can no longer run on any.
-    pub(crate) fn offer(
-        &mut self,
-        now: Time,
-        delays: &Delays,
-        pressure: impl Fn(ClassId) -> Pressure,
-        offer: &mut Offer,
-    ) {
+    /// Forms the next batch for every class anew, and drops what can no longer run on any of those that are present.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) {
         offer.candidates.clear();
         offer.expired.clear();
         offer.needs.clear();
         offer.stale_at = Time::NEVER;
+        self.quiet.rows = 0;
+        if !self.offer_whole(now, cluster, offer) {
+            self.offer_any(now, cluster, offer);
+        }
+    }
+
+    /// The same for all other cases.
+    #[inline(never)]
+    fn offer_any(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) {
+        let Cluster { delays, present, outlook, .. } = *cluster;
+        let mut none_present = true;
         for deployment in &mut self.deployments {
-            if deployment.plan::<D>(now, &mut self.arrivals, delays, &pressure(deployment.class)) {
-                offer.needs.push((deployment.class, deployment.need));
-            }
+            deployment.plan::<D>(now, &mut self.arrivals, delays, outlook);
+            offer.needs.push((deployment.class, deployment.need));
             // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
             if deployment.need != Need::default() {
                 offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
             }
+            none_present &= !present.contains(deployment.class);
+        }
+        if self.waiting() == 0 {
+            // Nothing has come for a while: what an empty lane remembers says nothing about a newcomer.
+            if offer.stale_at == Time::NEVER {
+                self.lanes = Vec::new();
+            }
+            return;
         }
         // Without any device a request waits for one to join, until it would be too late even then.
-        let none_present = !self.deployments.iter().any(|deployment| deployment.present);
+        let counts = |class| none_present || present.contains(class);
         for index in 0..self.deployments.len() {
-            let present = self.deployments[index].present;
-            if !present && !none_present {
+            let class = self.deployments[index].class;
+            if !counts(class) {
                 continue;
             }
             let candidate = self.compose(index, now, Time::ZERO, delays, &mut offer.stale_at);
-            if present {
-                let loss_permille = (1_000.0 * self.loss) as u16;
-                offer.candidates.extend(candidate.map(|candidate| Candidate { loss_permille, ..candidate }));
+            if let Some(mut candidate) = candidate
+                && present.contains(class)
+            {
+                candidate.loss_permille = (1_000.0 * self.loss) as u16;
+                offer.candidates.push(candidate);
             }
         }
         let Model { deployments, lanes, loss, .. } = self;
         for lane in lanes {
-            let counts = |index: usize| none_present || deployments[index].present;
-            while let Some(lost) = lane.take_lost(counts) {
+            while let Some(lost) = lane.take_lost(|index| counts(deployments[index].class)) {
                 *loss += LOSS_WEIGHT * (1.0 - *loss);
                 offer.expired.push(lost.id);
             }
         }
+    }
+
+    /// The same for the most common case: one class, one priority, and time for all that waits. `false` where that is not
+    /// so; nothing but the plan is changed then.
+    #[inline]
+    fn offer_whole(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) -> bool {
+        let Cluster { delays, present, notice, outlook } = *cluster;
+        let ([deployment], [lane]) = (&mut self.deployments[..], &mut self.lanes[..]) else { return false };
+        let Some(whole) = lane.whole().filter(|_| present.contains(deployment.class)) else { return false };
+        deployment.plan::<D>(now, &mut self.arrivals, delays, outlook);
+        let Some((mut candidate, head_lost_after)) = deployment.candidate_of(&whole, now, delays) else {
+            return false;
+        };
+        candidate.frontrun = candidate.frontrun.min(whole.deadline - self.leeway);
+        candidate.loss_permille = (1_000.0 * self.loss) as u16;
+        offer.stale_at = head_lost_after.min(candidate.latest).next();
+        if deployment.need != Need::default() {
+            offer.stale_at = offer.stale_at.min(now + REPLAN_IDLE);
+        }
+        offer.needs.push((deployment.class, deployment.need));
+        offer.candidates.push(candidate);
+        if let Some(notice) = notice
+            && self.leeway == Span::ZERO
+            && let Some((rows, until)) = deployment.quiet_growth(&whole, now, delays, notice, outlook)
+        {
+            self.quiet = Quiet { from: whole.deadline, rows, until };
+            offer.stale_at = offer.stale_at.min(until);
+        }
+        true
     }
 
     /// Takes out the best batch for a device of `class` that is free at `free_at`; `None` where nothing can run there.
@@ -203,28 +283,40 @@ impl<D: DropRule> Model<D> {
         free_at: Time,
         delays: &Delays,
         mut each: impl FnMut(Ticket, Priority, u32),
-    ) -> Option<Taken> {
+    ) -> Option<Candidate> {
         let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
-        let candidate = self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?;
-        let start_at = (now + delays.lead(candidate.size)).max(free_at);
+        let candidate = match self.whole_on_idle(now, free_at, delays) {
+            Some(candidate) => candidate,
+            None => self.compose(index, now, free_at, delays, &mut Time::NEVER.clone())?,
+        };
+        self.deployments[index].running += 1;
         if self.deployments.len() > 1 {
             for (other, deployment) in self.deployments.iter_mut().enumerate() {
                 deployment.divide(other == index);
             }
         }
+        let mut taken = 0;
         for lane in &mut self.lanes {
-            let mut left = lane.share;
-            while left > 0
-                && let Some((ticket, rows)) = lane.take(index)
-            {
-                left = left.saturating_sub(rows);
-                self.loss -= LOSS_WEIGHT * self.loss;
-                each(ticket, lane.priority, rows);
-            }
+            let priority = lane.priority;
+            lane.take_share(index, |ticket, rows| {
+                taken += 1;
+                each(ticket, priority, rows);
+            });
         }
-        let Candidate { size: rows, latency, .. } = candidate;
-        let ready_at = now + delays.lead(rows);
-        Some(Taken { rows, ready_at, start_at, finish_at: start_at + latency, latency })
+        if self.loss > 0.0 {
+            (0..taken).for_each(|_| self.loss -= LOSS_WEIGHT * self.loss);
+        }
+        Some(candidate)
+    }
+
+    /// What [`compose`](Self::compose) gives in the most common case: one class, one priority, a device that is idle, and time
+    /// for all that waits.
+    fn whole_on_idle(&mut self, now: Time, free_at: Time, delays: &Delays) -> Option<Candidate> {
+        let ([deployment], [lane]) = (&self.deployments[..], &mut self.lanes[..]) else { return None };
+        let whole = lane.whole().filter(|_| free_at <= now)?;
+        let (candidate, _) = deployment.candidate_of(&whole, now, delays)?;
+        lane.share = whole.rows;
+        Some(candidate)
     }
 
     /// Composes a batch over the priorities: each lane forms its own, the highest non-empty one leads, and lower ones
@@ -285,11 +377,23 @@ impl<D: DropRule> Model<D> {
         Some(candidate)
     }
 
-    /// Learns whether a batch finished too late for one of its requests.
-    pub(crate) fn observe(&mut self, class: ClassId, late: bool) {
-        if let Some(deployment) = self.deployments.iter_mut().find(|deployment| deployment.class == class) {
-            deployment.margin.observe(late);
+    /// Learns that a batch finished, and whether too late for one of its requests.
+    pub(crate) fn observe(&mut self, now: Time, class: ClassId, late: bool, delays: &Delays) {
+        if let Some(deployment) = self.stopped_on(class) {
+            deployment.observe(now, late, delays);
         }
+    }
+
+    /// Learns that a batch runs no longer on a class.
+    pub(crate) fn stopped_on(&mut self, class: ClassId) -> Option<&mut Deployment> {
+        let deployment = self.deployments.iter_mut().find(|deployment| deployment.class == class)?;
+        deployment.running = deployment.running.saturating_sub(1);
+        Some(deployment)
+    }
+
+    /// Forgets the batches that run: another shard will learn of them.
+    pub(crate) fn forget_running(&mut self) {
+        self.deployments.iter_mut().for_each(|deployment| deployment.running = 0);
     }
 
     fn level(&self, priority: Priority) -> Priority {

@@ -1,5 +1,7 @@
 //! What devices are held by: the device time lately given away, by the length of the batches.
 
+use std::ops::Range;
+
 use downbeat_profile::Span;
 
 /// The device time of the batches lately started on a class of devices, by octaves of their latency.
@@ -9,6 +11,11 @@ use downbeat_profile::Span;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occupancy {
     octaves: [Octave; OCTAVES],
+    /// The octaves that ever had a batch; all others are 0.
+    used: Range<usize>,
+    /// The share of device time that holds so many devices at once for that part of the time, as it was last asked for.
+    share: f64,
+    share_of: (u32, f64),
 }
 
 /// Batches whose latencies are within a factor of two; older ones count less.
@@ -30,12 +37,18 @@ const BATCH_WEIGHT: f64 = 1.0 / 256.0;
 impl Occupancy {
     /// Takes in a batch that is started.
     pub(crate) fn add(&mut self, latency: Span) {
-        for octave in &mut self.octaves {
+        for octave in &mut self.octaves[self.used.clone()] {
             octave.batches *= 1.0 - BATCH_WEIGHT;
             octave.time_ns *= 1.0 - BATCH_WEIGHT;
         }
         let bits = u64::BITS - latency.as_nanos().leading_zeros();
-        let octave = &mut self.octaves[(bits.saturating_sub(FIRST_BITS) as usize).min(OCTAVES - 1)];
+        let index = (bits.saturating_sub(FIRST_BITS) as usize).min(OCTAVES - 1);
+        self.used = if self.used.is_empty() {
+            index..index + 1
+        } else {
+            self.used.start.min(index)..self.used.end.max(index + 1)
+        };
+        let octave = &mut self.octaves[index];
         octave.batches += 1.0;
         octave.time_ns += latency.as_nanos() as f64;
     }
@@ -44,11 +57,16 @@ impl Occupancy {
     ///
     /// A busy device is held by a batch of at least some length for the share of device time that such batches have; all
     /// of them at once for that share to the power of their number.
-    pub(crate) fn longest_holding_all(&self, gpus: u32, part: f64) -> Span {
-        let share = part.powf(1.0 / f64::from(gpus.max(1)));
-        let enough_ns = share * self.octaves.iter().map(|octave| octave.time_ns).sum::<f64>();
+    pub(crate) fn longest_holding_all(&mut self, gpus: u32, part: f64) -> Span {
+        if self.share_of != (gpus, part) {
+            self.share_of = (gpus, part);
+            self.share = part.powf(1.0 / f64::from(gpus.max(1)));
+        }
+        let share = self.share;
+        let used = &self.octaves[self.used.clone()];
+        let enough_ns = share * used.iter().map(|octave| octave.time_ns).sum::<f64>();
         let mut so_far_ns = 0.0;
-        for octave in self.octaves.iter().rev().filter(|octave| octave.batches > 0.0) {
+        for octave in used.iter().rev().filter(|octave| octave.batches > 0.0) {
             so_far_ns += octave.time_ns;
             if so_far_ns >= enough_ns {
                 return Span::from_nanos((octave.time_ns / octave.batches) as u64);

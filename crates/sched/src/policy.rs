@@ -18,9 +18,9 @@ pub use deferred::Deferred;
 pub use drop::{DropRule, HeadroomDrop, TimeoutDrop, Traffic, WindowDrop};
 pub use eager::Eager;
 pub use guarded::Guarded;
-pub use order::{EarliestFree, GpuOrder, SmallestId};
+pub use order::{EarliestFree, GpuOrder, IdleGpus, SmallestId};
 
-use crate::{Candidate, Release, Time};
+use crate::{Candidate, ClassId, Release, Time};
 
 /// A scheduling policy: a rule for opening windows, with a [`DropRule`] and a [`GpuOrder`].
 pub trait Policy: Clone + Debug {
@@ -34,13 +34,28 @@ pub trait Policy: Clone + Debug {
     /// that did.
     const LEARNS_MARGIN: bool = false;
 
+    /// What head starts are reckoned from, but for the backlog.
+    type Guard: Copy + Debug + Default;
+
+    /// Reckons it anew. The pressure changes less often than head starts are asked for.
+    fn guard(&self, pressure: &Pressure) -> Self::Guard;
+
     /// How long before its frontrun a candidate of `latency` may start.
-    fn head_start(&self, pressure: &Pressure, latency: Span) -> Span;
+    fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span;
 
     /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
     fn urgency(&self, _pressure: &Pressure, candidate: &Candidate) -> Time {
         candidate.latest
     }
+}
+
+/// What models know of the cluster: the matchmaker's word, as far as they have heard it.
+pub trait Outlook {
+    /// [`Pressure::headroom`] of a class.
+    fn headroom(&self, class: ClassId) -> f64;
+
+    /// How long before its frontrun the window of a candidate of `latency` opens.
+    fn head_start(&self, class: ClassId, latency: Span) -> Span;
 }
 
 /// How hard one class of devices is pressed.
@@ -53,8 +68,10 @@ pub struct Pressure {
     /// The devices that the traffic keeps busy if every model runs the largest batches it can sustain.
     pub need: Need,
     /// The longest batches that lately held all devices at once for more than [`ALL_BUSY_MAX`](Pressure::ALL_BUSY_MAX)
-    /// of the time that all were busy.
+    /// of the time that all were busy. Only kept up where that ever happens: where `all_busy` is above 0.
     pub holding: Span,
+    /// The part of the time for which all devices are busy at once, reckoned as (need / gpus) ^ gpus.
+    pub all_busy: f64,
 }
 
 /// How many devices some traffic needs, on average and how much that varies.
@@ -70,6 +87,16 @@ impl Need {
     /// So many devices on average, with this standard deviation. Negative numbers and NaN give 0.
     pub fn new(mean: f64, deviation: f64) -> Need {
         Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64 }
+    }
+
+    /// Mean and variance in millionths: the exact value, to be carried elsewhere.
+    pub const fn millionths(self) -> (u64, u64) {
+        (self.mean, self.variance)
+    }
+
+    /// The need of which [`millionths`](Self::millionths) are these.
+    pub const fn from_millionths((mean, variance): (u64, u64)) -> Need {
+        Need { mean, variance }
     }
 
     /// The mean number of devices.
@@ -105,6 +132,14 @@ impl Pressure {
     /// where there are too few.
     pub fn spare_gpus(&self) -> f64 {
         f64::from(self.gpus) - self.need.mean() - self.need.deviation()
+    }
+
+    /// [`all_busy`](Pressure::all_busy) with this need and so many devices.
+    pub(crate) fn reckon_all_busy(need: Need, gpus: u32) -> f64 {
+        let gpus = f64::from(gpus.max(1));
+        let part = (need.mean() / gpus).min(1.0);
+        // ln(x) <= x - 1, so that this is less than e^-200: it would vanish in any sum.
+        if gpus * (1.0 - part) > 200.0 { 0.0 } else { part.powf(gpus) }
     }
 
     /// How many times the traffic there could be on average; infinite where there is none.

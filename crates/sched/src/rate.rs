@@ -52,6 +52,7 @@ impl ArrivalRate {
     }
 
     /// Counts a request of `rows` that arrives now and must be done in `allowance`.
+    #[inline]
     pub(crate) fn count(&mut self, now: Time, allowance: Span, rows: u32) {
         self.advance(now);
         self.counts[(self.newest % BUCKETS) as usize] += u64::from(rows);
@@ -66,8 +67,11 @@ impl ArrivalRate {
             let gap_ns = now.since(self.last).as_nanos() as f64;
             self.gap_ns += WEIGHT * (gap_ns - self.gap_ns);
             self.squared_gap += WEIGHT * (gap_ns * gap_ns - self.squared_gap);
-            self.rows += WEIGHT * (rows_f64 - self.rows);
-            self.squared_rows += WEIGHT * (rows_f64 * rows_f64 - self.squared_rows);
+            // Where every request has one row, there is nothing to learn.
+            if rows != 1 || self.squared_rows != 1.0 {
+                self.rows += WEIGHT * (rows_f64 - self.rows);
+                self.squared_rows += WEIGHT * (rows_f64 * rows_f64 - self.squared_rows);
+            }
             let mean = self.allowance.as_nanos();
             let mean = mean - mean / 32 + allowance.as_nanos() / 32;
             self.allowance = Span::from_nanos(mean);
@@ -120,11 +124,16 @@ impl ArrivalRate {
         self.allowance
     }
 
+    #[inline]
     fn advance(&mut self, now: Time) {
         let bucket = now.as_nanos() >> BUCKET_BITS;
-        if bucket <= self.newest {
-            return;
+        if bucket > self.newest {
+            self.advance_to(bucket);
         }
+    }
+
+    #[cold]
+    fn advance_to(&mut self, bucket: u64) {
         let steps = (bucket - self.newest).min(BUCKETS);
         for step in 1..=steps {
             let old = &mut self.counts[((bucket - steps + step) % BUCKETS) as usize];

@@ -86,9 +86,8 @@ fn rows_of(requests: &[(Ticket, u32)]) -> u32 {
 /// Takes a batch of `rows` out of a lane.
 fn take(lane: &mut Lane, class: usize, rows: u32) -> Vec<Ticket> {
     let mut taken = Vec::new();
-    while rows_of(&taken) < rows {
-        taken.push(lane.take(class).expect("so many rows are there"));
-    }
+    lane.share = rows;
+    lane.take_share(class, |ticket, rows| taken.push((ticket, rows)));
     assert_eq!(rows_of(&taken), rows, "no request is split");
     taken.into_iter().map(|(ticket, _)| ticket).collect()
 }

@@ -38,23 +38,43 @@ const LOSS_PULL: u64 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
+/// What the head starts of [`Adaptive`] are reckoned from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdaptiveGuard {
+    /// The spare devices, as far as they are relied on.
+    relied_on: f64,
+    /// How many times a batch's own latency the work of others counts for at most.
+    others_most: f64,
+    /// The gap between two batches, as far as all devices are busy at once.
+    gap_ns: f64,
+}
+
 impl Policy for Adaptive {
     type Drop = HeadroomDrop;
     type Order = SmallestId;
     const EARLY: Release = Release::Guard;
     const LEARNS_MARGIN: bool = true;
 
-    fn head_start(&self, pressure: &Pressure, latency: Span) -> Span {
+    type Guard = AdaptiveGuard;
+
+    fn guard(&self, pressure: &Pressure) -> AdaptiveGuard {
         let gpus = f64::from(pressure.gpus.max(1));
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
-        let others = (pressure.backlog - latency).as_nanos() as f64;
-        let own = latency.as_nanos() as f64;
-        let work = others.min(own * (SPARE_CALM * gpus / spare).max(1.0));
-        let wait = work / (RELIANCE * spare);
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
-        let all_busy = (pressure.need.mean() / gpus).min(1.0).powf(gpus);
         let gap = pressure.holding.as_nanos() as f64 / gpus;
-        Span::from_nanos((wait + gap * (all_busy / Pressure::ALL_BUSY_MAX).min(1.0)) as u64)
+        AdaptiveGuard {
+            relied_on: RELIANCE * spare,
+            others_most: (SPARE_CALM * gpus / spare).max(1.0),
+            gap_ns: gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0),
+        }
+    }
+
+    #[inline]
+    fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
+        let others = (backlog - latency).as_nanos() as f64;
+        let own = latency.as_nanos() as f64;
+        let wait = others.min(own * guard.others_most) / guard.relied_on;
+        Span::from_nanos((wait + guard.gap_ns) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -73,16 +93,18 @@ mod tests {
     use crate::{Candidate, ClassId, Priority, Span, Time};
 
     fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
+        let need = Need::new(need, deviation);
         Pressure {
             gpus,
             backlog: Span::from_millis(backlog_ms),
-            need: Need::new(need, deviation),
+            need,
             holding: Span::ZERO,
+            all_busy: Pressure::reckon_all_busy(need, gpus),
         }
     }
 
     fn head_start(pressure: &Pressure) -> Span {
-        Adaptive.head_start(pressure, Span::from_millis(10))
+        Adaptive.head_start(&Adaptive.guard(pressure), pressure.backlog, Span::from_millis(10))
     }
 
     /// 8 - 6 = 2 spare devices: 6 / (3 * 2) = 1 ms for 6 ms of others' work.

@@ -25,7 +25,11 @@ impl<D: DropRule, O: GpuOrder> Policy for Deferred<D, O> {
     type Order = O;
     const EARLY: Release = Release::Window;
 
-    fn head_start(&self, _: &Pressure, _: Span) -> Span {
+    type Guard = ();
+
+    fn guard(&self, _: &Pressure) {}
+
+    fn head_start(&self, (): &(), _: Span, _: Span) -> Span {
         Span::ZERO
     }
 }

@@ -29,8 +29,15 @@ impl<D: DropRule, O: GpuOrder> Policy for Guarded<D, O> {
     type Order = O;
     const EARLY: Release = Release::Guard;
 
-    fn head_start(&self, pressure: &Pressure, _: Span) -> Span {
-        let per_gpu = pressure.backlog.as_nanos() as f64 / f64::from(pressure.gpus.max(1));
+    /// The devices.
+    type Guard = f64;
+
+    fn guard(&self, pressure: &Pressure) -> f64 {
+        f64::from(pressure.gpus.max(1))
+    }
+
+    fn head_start(&self, gpus: &f64, backlog: Span, _: Span) -> Span {
+        let per_gpu = backlog.as_nanos() as f64 / gpus;
         Span::from_nanos((self.k * per_gpu) as u64)
     }
 }

@@ -1,0 +1,184 @@
+//! The devices of one class, and the models that want one.
+
+use downbeat_profile::Span;
+
+use crate::candidate::Candidate;
+use crate::fleet::Gpu;
+use crate::heap::KeyedHeap;
+use crate::occupancy::Occupancy;
+use crate::policy::{GpuOrder, IdleGpus, Need, Policy, Pressure};
+use crate::{GpuId, ModelId, Priority, Time};
+
+/// The devices of one class, and the models that want one.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool<P: Policy> {
+    pub(crate) idle: <P::Order as GpuOrder>::Idle,
+    /// Devices that will be free for one more batch, by when they will be. Only kept while they are `watched`.
+    pub(crate) busy: KeyedHeap<Time>,
+    /// Whether anybody asks for busy devices: not as long as there are idle ones.
+    pub(crate) watched: bool,
+    /// Models whose window has not opened, by frontrun.
+    pub(crate) pending: KeyedHeap<Time>,
+    /// Models whose window is open, the most urgent first.
+    pub(crate) open: KeyedHeap<(Priority, Time)>,
+    pressure: Pressure,
+    guard: P::Guard,
+    /// Whether anything has changed that is to be reckoned with.
+    changed: bool,
+    /// What `pressure.holding` is told from, and whether there is anything new in it.
+    occupancy: Occupancy,
+    occupancy_changed: bool,
+    /// What `pressure.all_busy` was reckoned from.
+    reckoned: (Need, u32),
+    /// Each model's part in `pressure.need`.
+    needs: Vec<Need>,
+}
+
+impl<P: Policy> Default for Pool<P> {
+    fn default() -> Self {
+        Pool {
+            idle: Default::default(),
+            busy: KeyedHeap::default(),
+            watched: false,
+            pending: KeyedHeap::default(),
+            open: KeyedHeap::default(),
+            pressure: Pressure::default(),
+            guard: Default::default(),
+            changed: false,
+            occupancy: Occupancy::default(),
+            occupancy_changed: false,
+            reckoned: (Need::default(), 0),
+            needs: Vec::new(),
+        }
+    }
+}
+
+impl<P: Policy> Pool<P> {
+    /// How hard the class is pressed, but for what [`reckon`](Self::reckon) brings up to date.
+    #[inline]
+    pub(crate) fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+
+    /// How long before its frontrun the window of a candidate of `latency` opens.
+    #[inline]
+    pub(crate) fn head_start(&mut self, policy: &P, latency: Span) -> Span {
+        self.reckon(policy);
+        policy.head_start(&self.guard, self.pressure.backlog, latency)
+    }
+
+    /// Brings up to date what is dear to reckon and seldom changes.
+    #[inline]
+    pub(crate) fn reckon(&mut self, policy: &P) {
+        if self.changed {
+            self.changed = false;
+            self.reckon_anew(policy);
+        }
+    }
+
+    #[inline(never)]
+    fn reckon_anew(&mut self, policy: &P) {
+        let Pressure { need, gpus, .. } = self.pressure;
+        if self.reckoned != (need, gpus) {
+            self.reckoned = (need, gpus);
+            self.pressure.all_busy = Pressure::reckon_all_busy(need, gpus);
+        }
+        // Where all devices are never busy at once, nobody asks what holds them then.
+        if self.occupancy_changed && self.pressure.all_busy > 0.0 {
+            self.occupancy_changed = false;
+            self.pressure.holding = self.occupancy.longest_holding_all(gpus, Pressure::ALL_BUSY_MAX);
+        }
+        self.guard = policy.guard(&self.pressure);
+    }
+
+    #[inline]
+    pub(crate) fn post(&mut self, model: ModelId, candidate: &Candidate) {
+        self.pressure.backlog += candidate.latency;
+        self.pending.set(model.0, candidate.frontrun);
+    }
+
+    pub(crate) fn withdraw(&mut self, model: ModelId, candidate: &Candidate) {
+        self.pressure.backlog = self.pressure.backlog - candidate.latency;
+        if !self.pending.remove(model.0) {
+            self.open.remove(model.0);
+        }
+    }
+
+    /// The same as to withdraw the old one and post the new one.
+    #[inline]
+    pub(crate) fn replace(&mut self, model: ModelId, old: &Candidate, new: &Candidate) {
+        self.pressure.backlog = self.pressure.backlog - old.latency;
+        if !self.pending.contains(model.0) {
+            self.open.remove(model.0);
+        }
+        self.post(model, new);
+    }
+
+    /// Learns that a batch is started.
+    pub(crate) fn started(&mut self, latency: Span) {
+        self.occupancy.add(latency);
+        self.occupancy_changed = true;
+        self.changed |= self.pressure.all_busy > 0.0;
+    }
+
+    /// Learns how many devices a model's traffic needs.
+    #[inline]
+    pub(crate) fn set_need(&mut self, model: ModelId, need: Need) {
+        let index = model.0 as usize;
+        if self.needs.get(index) != Some(&need) {
+            if self.needs.len() <= index {
+                self.needs.resize(index + 1, Need::default());
+            }
+            let old = std::mem::replace(&mut self.needs[index], need);
+            self.pressure.need = self.pressure.need.replace(old, need);
+            self.changed = true;
+        }
+    }
+
+    pub(crate) fn gain(&mut self) {
+        self.pressure.gpus += 1;
+        self.changed = true;
+    }
+
+    pub(crate) fn lose(&mut self, gpu: GpuId) {
+        self.pressure.gpus -= 1;
+        self.changed = true;
+        self.idle.remove(gpu);
+        self.busy.remove(gpu.0);
+    }
+
+    /// Puts a device of this class where it belongs: to those that are idle, to those that take one more batch, or nowhere.
+    #[inline]
+    pub(crate) fn place(&mut self, id: GpuId, gpu: &Gpu) {
+        if gpu.leaving || gpu.reserved || !gpu.takes_more() {
+            self.idle.remove(id);
+            self.busy.remove(id.0);
+        } else if gpu.is_idle() {
+            self.busy.remove(id.0);
+            self.idle.insert(id, gpu.free_at);
+            if self.watched && self.idle.len() > UNWATCHED_IDLE + self.pressure.gpus as usize / 8 {
+                self.watched = false;
+                self.busy.clear();
+            }
+        } else {
+            self.idle.remove(id);
+            if self.watched {
+                self.busy.set(id.0, gpu.free_at);
+            }
+        }
+    }
+
+    /// Begins to watch busy devices, if there are no idle ones and nobody does yet.
+    pub(crate) fn watch<'a>(&mut self, gpus: impl Iterator<Item = (GpuId, &'a Gpu)>) {
+        self.watched = true;
+        for (id, gpu) in gpus {
+            if gpu.takes_more() && !gpu.reserved && !gpu.is_idle() {
+                self.busy.set(id.0, gpu.free_at);
+            }
+        }
+    }
+}
+
+/// With so many idle devices, and an eighth of all besides, nobody will ask for busy ones soon: to begin watching again
+/// takes a step for each device, so it must not begin and end with each of them.
+const UNWATCHED_IDLE: usize = 16;

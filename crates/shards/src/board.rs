@@ -1,0 +1,121 @@
+//! What a matchmaker lets the shards know of the cluster.
+
+use downbeat_sched::{ClassId, ClassSet, Need, Outlook, Policy, Pressure, Span, Time};
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Written by one matchmaker, read by all shards. Each number is the latest; that they are not of the very same instant
+/// harms nobody, because shards only plan by them.
+#[derive(Debug)]
+pub(crate) struct Board {
+    present: AtomicU64,
+    classes: Box<[[AtomicU64; FIELDS]]>,
+}
+
+const FIELDS: usize = 6;
+
+impl Board {
+    pub(crate) fn new() -> Board {
+        let fields = || std::array::from_fn(|_| AtomicU64::new(0));
+        Board {
+            present: AtomicU64::new(0),
+            classes: (0..downbeat_sched::CLASS_LIMIT).map(|_| fields()).collect(),
+        }
+    }
+
+    pub(crate) fn publish_present(&self, present: ClassSet) {
+        self.present.store(present.bits(), Ordering::Release);
+    }
+
+    /// The classes of which there is a device.
+    #[inline]
+    pub(crate) fn present(&self) -> ClassSet {
+        ClassSet::from_bits(self.present.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn publish(&self, class: ClassId, pressure: &Pressure) {
+        let (mean, variance) = pressure.need.millionths();
+        let values = [
+            u64::from(pressure.gpus),
+            pressure.backlog.as_nanos(),
+            mean,
+            variance,
+            pressure.holding.as_nanos(),
+            pressure.all_busy.to_bits(),
+        ];
+        for (field, value) in self.classes[class.0 as usize].iter().zip(values) {
+            field.store(value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
+        let Some(fields) = self.classes.get(class.0 as usize) else { return Pressure::default() };
+        let [gpus, backlog, mean, variance, holding, all_busy] =
+            std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
+        Pressure {
+            gpus: gpus as u32,
+            backlog: Span::from_nanos(backlog),
+            need: Need::from_millionths((mean, variance)),
+            holding: Span::from_nanos(holding),
+            all_busy: f64::from_bits(all_busy),
+        }
+    }
+}
+
+/// How old what a shard has read off the board may be. It is on another processor's cache, and many read it.
+const STALE: Span = Span::from_micros(200);
+
+/// A board as one shard last read it.
+#[derive(Debug)]
+pub(crate) struct Horizon<P: Policy> {
+    policy: P,
+    classes: Vec<Seen<P::Guard>>,
+    read_at: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen<G> {
+    headroom: f64,
+    backlog: Span,
+    guard: G,
+}
+
+impl<P: Policy> Horizon<P> {
+    pub(crate) fn new(policy: P) -> Horizon<P> {
+        Horizon { policy, classes: Vec::new(), read_at: Time::ZERO }
+    }
+
+    /// Whether it is time to read the board again.
+    #[inline]
+    pub(crate) fn is_stale(&self, now: Time) -> bool {
+        now.since(self.read_at) >= STALE
+    }
+
+    pub(crate) fn read(&mut self, now: Time, board: &Board) {
+        self.read_at = now;
+        let classes = u64::BITS - board.present().bits().leading_zeros();
+        self.classes.resize(classes as usize, Seen::default());
+        for (class, seen) in (0..).map(ClassId).zip(&mut self.classes) {
+            let pressure = board.pressure(class);
+            *seen = Seen {
+                headroom: pressure.headroom(),
+                backlog: pressure.backlog,
+                guard: self.policy.guard(&pressure),
+            };
+        }
+    }
+}
+
+impl<P: Policy> Outlook for Horizon<P> {
+    fn headroom(&self, class: ClassId) -> f64 {
+        self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.headroom)
+    }
+
+    fn head_start(&self, class: ClassId, latency: Span) -> Span {
+        let seen = self.classes.get(class.0 as usize);
+        // What waits may be the shard's own candidate, which was not told yet.
+        seen.map_or(Span::ZERO, |seen| {
+            self.policy.head_start(&seen.guard, seen.backlog.max(latency), latency)
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! The thread of a matchmaker.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+
+use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Matchmaker, ModelId, Policy, Time};
+
+use crate::bell::Bell;
+use crate::board::Board;
+use crate::message::{Dirty, Order, Report};
+use crate::posting::{Cells, Posting};
+use crate::rhythm::Rhythm;
+use crate::ring::{Consumer, Producer};
+use crate::sync::Arc;
+
+/// What a matchmaker is told by others than its shards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Command {
+    Join { gpu: GpuId, class: ClassId },
+    Leave { gpu: GpuId },
+    Fail { gpu: GpuId },
+    Late { gpu: GpuId, free_at: Time },
+    Stop,
+}
+
+/// What is taken in one turn from each source, so that what comes from one does not keep the others waiting.
+const AT_ONCE: usize = 256;
+
+/// What connects the matchmaker to one shard.
+pub(crate) struct Link {
+    pub(crate) orders: Producer<Order>,
+    pub(crate) reports: Consumer<Report>,
+    pub(crate) dirty: Consumer<Dirty>,
+    pub(crate) bell: Arc<Bell>,
+    /// Orders for which there was no room. At most two for each device.
+    pub(crate) held: VecDeque<Order>,
+    /// Whether the shard must be woken.
+    pub(crate) news: bool,
+}
+
+/// The thread of a matchmaker.
+pub(crate) struct Matchmaking<P: Policy> {
+    matchmaker: Matchmaker<P>,
+    links: Vec<Link>,
+    cells: Arc<Cells>,
+    board: Arc<Board>,
+    commands: Receiver<Command>,
+    /// By model: how often it was granted a device. What it posts before it has seen the last grant is of no interest.
+    granted: Vec<u32>,
+    /// By model: its shard.
+    shards: Vec<u16>,
+    posting: Posting,
+    /// Devices that failed, and batches lost with them.
+    lost: Vec<BatchId>,
+}
+
+impl<P: Policy> Matchmaking<P> {
+    pub(crate) fn new(
+        matchmaker: Matchmaker<P>,
+        links: Vec<Link>,
+        cells: Arc<Cells>,
+        board: Arc<Board>,
+        commands: Receiver<Command>,
+    ) -> Self {
+        let models = cells.len() as usize;
+        Matchmaking {
+            matchmaker,
+            links,
+            cells,
+            board,
+            commands,
+            granted: vec![0; models],
+            shards: vec![0; models],
+            posting: Posting::default(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self, mut rhythm: Rhythm) {
+        loop {
+            let now = rhythm.now();
+            let Some(worked) = self.turn(now) else { return };
+            rhythm.pause(now, worked, || self.wake_at(now));
+        }
+    }
+
+    /// When there will be something to do even if nobody rings.
+    pub(crate) fn wake_at(&mut self, now: Time) -> Time {
+        self.matchmaker.wake_at(now)
+    }
+
+    /// Does what there is to do; says whether there was anything, `None` to stop.
+    pub(crate) fn turn(&mut self, now: Time) -> Option<bool> {
+        let mut worked = false;
+        for link in 0..self.links.len() {
+            for _ in 0..AT_ONCE {
+                let Some(report) = self.links[link].reports.pop() else { break };
+                self.report(link, report);
+                worked = true;
+            }
+            for _ in 0..AT_ONCE {
+                let Some(Dirty(model)) = self.links[link].dirty.pop() else { break };
+                self.read(model);
+                worked = true;
+            }
+        }
+        for _ in 0..AT_ONCE {
+            let Ok(command) = self.commands.try_recv() else { break };
+            if matches!(command, Command::Stop) {
+                return None;
+            }
+            self.command(now, command);
+            worked = true;
+        }
+        while let Some(grant) = self.matchmaker.grant(now) {
+            let model = grant.model.0 as usize;
+            self.granted[model] = self.granted[model].wrapping_add(1);
+            self.links[usize::from(self.shards[model])].order(Order::Grant(grant));
+            worked = true;
+        }
+        if worked {
+            self.publish();
+        }
+        for link in &mut self.links {
+            worked |= link.deliver();
+        }
+        Some(worked)
+    }
+
+    /// Reads the latest posting of a model.
+    fn read(&mut self, model: ModelId) {
+        let index = model.0 as usize;
+        if !self.cells.of(model).read(&mut self.posting) {
+            return;
+        }
+        let Posting { grants_seen, shard, gone, candidates, needs } = &self.posting;
+        if *gone {
+            return self.matchmaker.forget(model);
+        }
+        self.shards[index] = *shard;
+        for &(class, need) in needs {
+            self.matchmaker.set_need(model, class, need);
+        }
+        if *grants_seen == self.granted[index] {
+            self.matchmaker.post(model, candidates);
+        }
+    }
+
+    fn report(&mut self, link: usize, report: Report) {
+        match report {
+            Report::Sent { gpu, life, sent, finish_at } => {
+                if !self.matchmaker.sent(gpu, life, sent, finish_at) {
+                    self.links[link].order(Order::Lost(sent.batch));
+                }
+            }
+            Report::Declined { gpu, life } => self.matchmaker.declined(gpu, life),
+            Report::Finished { gpu, batch, at } => drop(self.matchmaker.finished(gpu, batch, at)),
+        }
+    }
+
+    fn command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Join { gpu, class } => drop(self.matchmaker.join(gpu, class, now)),
+            Command::Leave { gpu } => self.matchmaker.leave(gpu),
+            Command::Late { gpu, free_at } => self.matchmaker.late(gpu, free_at, now),
+            Command::Fail { gpu } => {
+                let Matchmaking { matchmaker, lost, .. } = self;
+                matchmaker.fail(gpu, |batch| lost.push(batch));
+                let shards = self.links.len() as u64;
+                for batch in self.lost.drain(..) {
+                    self.links[(batch.0 % shards) as usize].order(Order::Lost(batch));
+                }
+            }
+            Command::Stop => return,
+        }
+        if self.matchmaker.present() != self.board.present() {
+            self.board.publish_present(self.matchmaker.present());
+            self.links.iter_mut().for_each(|link| link.news = true);
+        }
+    }
+
+    /// Lets the shards know how hard each class is pressed.
+    fn publish(&mut self) {
+        let classes = (u64::BITS - self.matchmaker.present().bits().leading_zeros()).min(CLASS_LIMIT.into());
+        for class in (0..classes as u16).map(ClassId) {
+            self.board.publish(class, &self.matchmaker.pressure(class));
+        }
+    }
+}
+
+impl Link {
+    fn order(&mut self, order: Order) {
+        self.news = true;
+        if !self.held.is_empty() || !self.orders.push(order) {
+            self.held.push_back(order);
+        }
+    }
+
+    /// Sends what was held back, and wakes the shard if there is anything for it.
+    fn deliver(&mut self) -> bool {
+        let mut worked = false;
+        while let Some(&order) = self.held.front() {
+            if !self.orders.push(order) {
+                break;
+            }
+            self.held.pop_front();
+            worked = true;
+        }
+        if self.news {
+            self.news = false;
+            self.bell.ring();
+        }
+        worked
+    }
+}
