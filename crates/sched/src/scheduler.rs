@@ -6,7 +6,7 @@ use crate::fleet::{Fleet, Outstanding};
 use crate::heap::KeyedHeap;
 use crate::matchmaker::{Grant, Matchmaker};
 use crate::model::{Model, Offer, Taken};
-use crate::policy::Policy;
+use crate::policy::{Need, Policy};
 use crate::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, ModelSpec, Outcome, Request, Start,
     Time,
@@ -98,7 +98,12 @@ impl<P: Policy> Scheduler<P> {
     /// How many devices of `class` the traffic of all models keeps busy on average, if each runs the largest batches that
     /// it can sustain: a signal for scaling. More than there are where there are too few. Costs a lookup.
     pub fn needed(&self, class: ClassId) -> f64 {
-        self.matchmaker.pressure(class).need.mean()
+        self.need(class).mean()
+    }
+
+    /// [`needed`](Self::needed), and how much that varies beyond what waiting evens out.
+    pub fn need(&self, class: ClassId) -> Need {
+        self.matchmaker.pressure(class).need
     }
 
     fn model_mut(&mut self, model: ModelId) -> Option<&mut Model<P::Drop>> {
