@@ -1,6 +1,7 @@
 //! A cluster in virtual time around Downbeat's scheduler and its rivals.
 
 mod account;
+mod autoscale;
 mod clairvoyant;
 mod devices;
 mod fluid;

@@ -1,0 +1,3 @@
+//! Autoscaling in virtual time.
+mod elastic;
+mod ledger;
