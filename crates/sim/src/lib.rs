@@ -16,6 +16,7 @@ mod scenario;
 mod simulation;
 mod workload;
 
+pub use autoscale::{Change, Excuse, MinuteReport, Replay, ReplayError, ReplayReport, ScaledRun};
 pub use clairvoyant::{Served, SmallCase};
 pub use downbeat_sched::Span;
 pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps, fluid_need_gpus};
@@ -31,7 +32,8 @@ pub use rivals::{
     NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan, TurnBatch,
 };
 pub use scenario::{
-    Arrival, Fault, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,
+    Arrival, Autoscale, Fault, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError,
+    TraceError,
 };
 pub use simulation::{Until, simulate};
 pub use workload::Arrivals;

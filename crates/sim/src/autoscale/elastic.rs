@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use downbeat_sched::{Adaptive, ClassId, GpuId, ModelId, Scheduler, Span, Time};
 use downbeat_scale::Signals;
+use downbeat_sched::{Adaptive, ClassId, GpuId, ModelId, Scheduler, Span, Time};
 
 use super::ledger::Ledger;
 use crate::scenario::Scenario;

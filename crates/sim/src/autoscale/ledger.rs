@@ -36,6 +36,12 @@ pub(super) struct Tally {
     pub(super) bad: u64,
 }
 
+impl Tally {
+    pub(super) fn bad_rate(&self) -> f64 {
+        if self.answered == 0 { 0.0 } else { self.bad as f64 / self.answered as f64 }
+    }
+}
+
 impl Ledger {
     pub(super) fn new(scenario: &Scenario, gpus: usize) -> Ledger {
         Ledger {
