@@ -19,6 +19,9 @@ const IDLE_LOSS: f64 = 0.5;
 /// Loads within this share of each other are the same load.
 const SAME_LOAD: f64 = 0.05;
 
+/// How much higher the peaks to come are than those of the last minutes, in parts of what those are above their mean.
+const HIGHER: f64 = 0.5;
+
 /// Decides how many devices of one class there should be.
 ///
 /// Told of [`Signals`] every few seconds, it answers each time. Whoever acts on the answer need not do so at once, or at
@@ -196,8 +199,13 @@ impl Autoscaler {
     /// How many devices the traffic wants now, or will by the time they can be there.
     fn target(&self, signals: &Signals, view: &View) -> (u32, Reason) {
         let wanted_now = self.staffing.wanted(view.load, signals.now);
-        let mut target = (whole(wanted_now), Reason::Need);
-        if view.overloaded {
+        let mut target = (0, Reason::Steady);
+        let began = self.began.unwrap_or(signals.now);
+        if signals.now.since(began) + signals.over >= self.settings.react {
+            target = (whole(wanted_now), Reason::Need);
+        }
+        // Where the need explains what is lost, it tells better how many are missing.
+        if view.overloaded && wanted_now <= f64::from(signals.gpus) {
             let more = f64::from(signals.gpus) * view.bad_rate / (1.0 - view.bad_rate).max(1e-3);
             let wanted = signals.gpus.saturating_add(whole(more).max(1));
             if wanted > target.0 {
@@ -218,8 +226,8 @@ impl Autoscaler {
             let growth = forecast.growth(signals.now, provision * 2 + calm);
             self.staffing.wanted(view.load.times(growth), signals.now)
         });
-        // A day has higher peaks than the last minutes, by about as much as theirs are above their mean.
-        let higher = (view.most - self.staffing.wanted(view.usual_load, signals.now)).max(0.0);
+        // A day has higher peaks than the last minutes, the higher the more theirs are above their mean.
+        let higher = HIGHER * (view.most - self.staffing.wanted(view.usual_load, signals.now)).max(0.0);
         let unneeded = (gpus - hysteresis - (view.most + higher).max(soon)).max(0.0) as u32;
         let idle = (gpus - view.busy).max(0.0) as u32;
         let have = signals.gpus + signals.coming;

@@ -21,15 +21,15 @@
 //!
 //! let mut autoscaler = Autoscaler::new(Settings::between(1, 16)?);
 //! let signals = Signals {
-//!     now: Time::ZERO + Span::from_millis(5_000),
-//!     over: Span::from_millis(5_000),
+//!     now: Time::ZERO + Span::from_millis(15_000),
+//!     over: Span::from_millis(15_000),
 //!     gpus: 4,
 //!     coming: 0,
-//!     arrivals: 5_000,
-//!     answered: 5_000,
+//!     arrivals: 15_000,
+//!     answered: 15_000,
 //!     bad: 0,
-//!     batches: 500,
-//!     rows: 5_000,
+//!     batches: 1_500,
+//!     rows: 15_000,
 //!     waiting: 12,
 //!     needed: 5.5,
 //!     deviation: 0.0,

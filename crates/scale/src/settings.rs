@@ -71,7 +71,7 @@ impl Settings {
             step_down: 0.25,
             hysteresis: 0.15,
             bad_rate_max: 0.005,
-            reserve: 0.2,
+            reserve: 0.1,
             forecast: false,
         };
         settings.checked()

@@ -15,10 +15,10 @@ const NEAR_LOAD: f64 = 0.25;
 const FAR_LOAD: f64 = 0.75;
 
 /// Where this part of a reckoned need is used, or more, the reckoning is right...
-const NO_DISCOUNT: f64 = 0.9;
+const NO_DISCOUNT: f64 = 0.95;
 
 /// ...and where this part is used, or less, the use is.
-const FULL_DISCOUNT: f64 = 0.75;
+const FULL_DISCOUNT: f64 = 0.8;
 
 /// The least that is believed of a reckoned need, however idle the devices are.
 const DISCOUNT_MIN: f64 = 0.5;

@@ -150,7 +150,7 @@ fn whole_idle_devices_go_after_a_calm_time_and_not_before() {
 #[test]
 fn a_step_up_and_a_step_down_are_limited() {
     let mut cluster = Loop::new(Settings { step_up: 0.5, ..settings(1, 100) }, 10);
-    cluster.step(60.0);
+    cluster.run(15, |_| 60.0);
     assert_eq!(cluster.last().wanted, 15);
     let mut cluster = Loop::new(settings(1, 100), 40);
     for _ in 0..2_000 {
