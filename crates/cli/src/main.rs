@@ -1,5 +1,6 @@
 //! The `downbeat` command: arguments, output and progress; no logic of its own.
 
+mod autoscale;
 mod goodput;
 mod load;
 mod log;
@@ -29,6 +30,7 @@ enum Command {
     Profile(profile::Arguments),
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
+    Autoscale(autoscale::Arguments),
     Load(Box<load::Arguments>),
 }
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
+        Command::Autoscale(arguments) => autoscale::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
     };
     match result {

@@ -39,6 +39,8 @@ pub struct Autoscaler {
     gpus: Option<u32>,
     /// Since when requests are lost.
     overloaded_since: Option<Time>,
+    /// From how many devices to how many the last decision was; who acts on it may take a while.
+    asked: Option<(u32, u32)>,
     /// What was last found to be too few.
     too_few: Option<Tried>,
 }
@@ -82,6 +84,7 @@ impl Autoscaler {
             changed: Time::ZERO,
             gpus: None,
             overloaded_since: None,
+            asked: None,
             too_few: None,
             settings,
         }
@@ -106,9 +109,12 @@ impl Autoscaler {
         let view = self.view(signals);
         self.learn(signals, &view);
         let (wanted, reason) = self.decide(signals, &view);
-        if wanted != signals.gpus + signals.coming {
+        let have = signals.gpus + signals.coming;
+        let asked = (wanted != have).then_some((have, wanted));
+        if asked.is_some() && asked != self.asked {
             self.remember(signals, &view, wanted);
         }
+        self.asked = asked;
         self.decision(signals, &view, wanted, reason)
     }
 
@@ -181,7 +187,8 @@ impl Autoscaler {
         let settled = signals.now.since(self.changed) >= self.settings.cool_down
             && signals.now.since(began) + signals.over >= self.settings.calm
             && signals.coming == 0;
-        if !settled || view.loses {
+        let asked = self.asked.is_some_and(|(had, wanted)| had == have && wanted < have);
+        if !(settled || asked) || view.loses {
             return (have, Reason::CoolDown);
         }
         let tried = |wanted: u32| {

@@ -21,7 +21,7 @@ pub use clairvoyant::{Served, SmallCase};
 pub use downbeat_sched::Span;
 pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps, fluid_need_gpus};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};
-pub use html::{goodput_page, run_page};
+pub use html::{goodput_page, replay_page, run_page};
 pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
