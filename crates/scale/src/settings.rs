@@ -60,9 +60,18 @@ pub enum SettingsError {
 impl Settings {
     /// The defaults, from `min` to `max` devices.
     pub fn between(min: u32, max: u32) -> Result<Settings, SettingsError> {
-        let settings = Settings {
-            min,
-            max,
+        Settings { min, max, ..Settings::unlimited() }.checked()
+    }
+
+    /// For one who only wants to know: any number of devices from 1 on, and as many at once as are wanted.
+    pub fn advisory() -> Settings {
+        Settings { step_up: 100.0, ..Settings::unlimited() }
+    }
+
+    fn unlimited() -> Settings {
+        Settings {
+            min: 1,
+            max: 1_000_000,
             provision: Span::from_millis(120_000),
             react: Span::from_millis(15_000),
             calm: Span::from_millis(300_000),
@@ -73,8 +82,7 @@ impl Settings {
             bad_rate_max: 0.005,
             reserve: 0.1,
             forecast: false,
-        };
-        settings.checked()
+        }
     }
 
     /// The settings, if they make sense.

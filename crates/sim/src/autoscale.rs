@@ -7,6 +7,7 @@ mod compare;
 mod elastic;
 mod foresight;
 mod ledger;
+mod outcome;
 mod report;
 mod rules;
 mod surges;

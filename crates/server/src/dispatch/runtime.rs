@@ -110,9 +110,7 @@ fn export_needs<O: Outbox>(
         let (tally, waiting) = (dispatcher.take_tally(), dispatcher.waiting());
         for (class, name) in classes {
             let busy = dispatcher.take_busy(class);
-            if let Some(decision) = scaling.decide(now, over, class, &busy, tally, waiting) {
-                metrics.decided(&name, decision);
-            }
+            metrics.decided(&name, scaling.decide(now, over, class, &busy, tally, waiting));
         }
     }
 }

@@ -15,9 +15,6 @@ use downbeat_sched::{ClassId, Need, Time};
 /// How often is decided.
 const EVERY: Span = Span::from_millis(5_000);
 
-/// More devices than any class has.
-const GPUS_MAX: u32 = 1_000_000;
-
 /// What happened since the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -53,7 +50,7 @@ impl Scaling {
 
     /// Looks at what a class needs: it changes from second to second.
     pub(crate) fn look(&mut self, class: ClassId, need: Need) {
-        let Some(watched) = self.watched(class) else { return };
+        let watched = self.watched(class);
         watched.needed += need.mean();
         watched.deviation += need.deviation();
         watched.looks += 1;
@@ -79,8 +76,8 @@ impl Scaling {
         busy: &[Span],
         tally: Tally,
         waiting: u64,
-    ) -> Option<Decision> {
-        let watched = self.watched(class)?;
+    ) -> Decision {
+        let watched = self.watched(class);
         let looks = f64::from(watched.looks.max(1));
         let over_s = over.as_secs_f64().max(1e-3);
         let decision = watched.autoscaler.observe(&Signals {
@@ -100,17 +97,17 @@ impl Scaling {
         });
         (watched.needed, watched.deviation, watched.looks) = (0.0, 0.0, 0);
         watched.decided = true;
-        Some(decision)
+        decision
     }
 
-    fn watched(&mut self, class: ClassId) -> Option<&mut Watched> {
-        if !self.classes.contains_key(&class) {
-            // What is wanted in all, not in steps: who adds devices has limits of their own.
-            let settings = Settings { step_up: 100.0, ..Settings::between(1, GPUS_MAX).ok()? };
-            let autoscaler = Autoscaler::new(settings);
-            let watched = Watched { autoscaler, needed: 0.0, deviation: 0.0, looks: 0, decided: false };
-            self.classes.insert(class, watched);
-        }
-        self.classes.get_mut(&class)
+    fn watched(&mut self, class: ClassId) -> &mut Watched {
+        // Who adds devices has limits of their own.
+        self.classes.entry(class).or_insert_with(|| Watched {
+            autoscaler: Autoscaler::new(Settings::advisory()),
+            needed: 0.0,
+            deviation: 0.0,
+            looks: 0,
+            decided: false,
+        })
     }
 }

@@ -7,7 +7,7 @@
     reason = "a benchmark prints, and tells real time"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use downbeat_sim::{Replay, ReplayReport, ScaledRun, Scenario};
@@ -33,11 +33,11 @@ fn main() {
     }
 }
 
-fn load(path: &PathBuf) -> Scenario {
+fn load(path: &Path) -> Scenario {
     Scenario::load(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn replay(path: &PathBuf) -> ReplayReport {
+fn replay(path: &Path) -> ReplayReport {
     let begin = Instant::now();
     let scenario = load(path);
     let replay = Replay::new(&scenario, scenario.seed).unwrap_or_else(|error| panic!("{error}"));
@@ -82,7 +82,7 @@ fn table(report: &ReplayReport) {
     }
 }
 
-fn constant(path: &PathBuf, share: f64) {
+fn constant(path: &Path, share: f64) {
     let scenario = load(path);
     let scenario = scenario.with_rate(scenario.total_rps * share);
     let replay = Replay::new(&scenario, scenario.seed).unwrap_or_else(|error| panic!("{error}"));

@@ -5,16 +5,14 @@ use downbeat_sched::{Span, Time};
 
 use super::elastic::Elastic;
 use super::foresight::{Foresight, MinuteTotals, foresee};
-use super::report::{Change, Excuse, MinuteReport, Misses, ReplayReport, ScaledRun};
+use super::outcome::Outcome;
+use super::report::{Change, Excuse, Misses, ReplayReport, ScaledRun};
 use super::rules::{Measure, Rule};
 use super::surges::excuses;
 use crate::scenario::{Autoscale, Scenario};
 
 /// How busy the utilisation rule keeps its GPUs: a usual setting and a thrifty one.
 const UTILISATIONS: [f64; 2] = [0.6, 0.8];
-
-/// The first minutes, in which a rule finds its level.
-const START: Span = Span::from_millis(600_000);
 
 /// A replay of a scenario under several rules for the number of GPUs.
 #[derive(Clone, Debug)]
@@ -41,19 +39,6 @@ pub enum ReplayError {
         /// The scenario.
         scenario: String,
     },
-}
-
-/// What running one rule gave, before it is compared.
-struct Outcome {
-    name: String,
-    about: String,
-    gpu_seconds: f64,
-    minutes: Vec<MinuteReport>,
-    misses: Misses,
-    answered: u64,
-    bad: u64,
-    changes: Vec<Change>,
-    requests: u64,
 }
 
 impl<'a> Replay<'a> {
@@ -285,30 +270,5 @@ impl<'a> Replay<'a> {
             notes.push(format!("the last {rest_s:.0} s are no whole minute and are left out"));
         }
         notes
-    }
-}
-
-impl Outcome {
-    fn compared(self, fixed_s: f64, least_s: f64) -> ScaledRun {
-        let per = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        let start_s = START.as_secs_f64();
-        let gpus = || self.minutes.iter().map(|minute| minute.gpus);
-        ScaledRun {
-            gpu_hours: self.gpu_seconds / 3600.0,
-            saved: per(fixed_s - self.gpu_seconds, fixed_s),
-            saved_of_clairvoyant: per(fixed_s - self.gpu_seconds, fixed_s - least_s),
-            bad_rate: per(self.bad as f64, self.answered as f64),
-            model_minutes: self.misses.counted,
-            missed: self.misses.missed,
-            missed_unexcused: self.misses.unexcused,
-            gpus_least: gpus().min().unwrap_or(0),
-            gpus_most: gpus().max().unwrap_or(0),
-            changes: self.changes.len() as u64,
-            changes_after_start: self.changes.iter().filter(|change| change.at_s > start_s).count() as u64,
-            name: self.name,
-            about: self.about,
-            minutes: self.minutes,
-            log: self.changes,
-        }
     }
 }

@@ -18,7 +18,7 @@ fn decided(intervals: u64, needed: f64, gpus: usize, busy: f64) -> Decision {
         let over = scaling.begin_interval(now);
         let busy = vec![Span::from_secs_f64(busy * over.as_secs_f64()); gpus];
         let tally = Tally { arrivals: 500, answered: 500, bad: 0, batches: 50, rows: 500 };
-        last = scaling.decide(now, over, CLASS, &busy, tally, 3);
+        last = Some(scaling.decide(now, over, CLASS, &busy, tally, 3));
     }
     last.expect("a decision")
 }
@@ -47,7 +47,7 @@ fn a_class_that_is_new_is_decided_about_at_once_and_then_every_few_seconds() {
     scaling.look(CLASS, Need::default());
     assert!(scaling.is_due(now));
     let over = scaling.begin_interval(now);
-    assert!(scaling.decide(now, over, CLASS, &[Span::ZERO], Tally::default(), 0).is_some());
+    assert_eq!(scaling.decide(now, over, CLASS, &[Span::ZERO], Tally::default(), 0).wanted, 1);
     scaling.look(CLASS, Need::default());
     assert!(!scaling.is_due(now + Span::from_millis(4_000)));
     assert!(scaling.is_due(now + Span::from_millis(5_000)));
