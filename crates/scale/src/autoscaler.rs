@@ -45,11 +45,11 @@ pub struct Autoscaler {
     too_few: Option<Tried>,
 }
 
-/// A number of devices, and the load that it was for.
+/// A number of devices, and the load that it was for: as it comes in, not as what was learned makes of it, which changes.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     gpus: u32,
-    needed: f64,
+    load: f64,
 }
 
 /// What the signals of now amount to.
@@ -191,10 +191,10 @@ impl Autoscaler {
         if !(settled || asked) || view.loses {
             return (have, Reason::CoolDown);
         }
+        let usual = view.usual_load.size();
         let tried = |wanted: u32| {
-            self.too_few.is_some_and(|too_few| {
-                wanted <= too_few.gpus && view.usual_load.needed >= too_few.needed * (1.0 - SAME_LOAD)
-            })
+            let same = |too_few: Tried| usual >= too_few.load * (1.0 - SAME_LOAD);
+            self.too_few.is_some_and(|too_few| wanted <= too_few.gpus && same(too_few))
         };
         // As many as may go, less those without which there were too few.
         match (1..=spare).rev().map(|step| have - step).find(|&wanted| !tried(wanted)) {
@@ -246,8 +246,8 @@ impl Autoscaler {
         if wanted > signals.gpus + signals.coming {
             // A little less than the peak that asked for more: at about the load of before, so few are not tried again;
             // after a surge, which is a load of its own, they are.
-            let needed = view.usual_load.needed.max(view.load.needed * (1.0 - SAME_LOAD));
-            self.too_few = Some(Tried { gpus: wanted - 1, needed });
+            let load = view.usual_load.size().max(view.load.size() * (1.0 - SAME_LOAD));
+            self.too_few = Some(Tried { gpus: wanted - 1, load });
         }
     }
 

@@ -27,6 +27,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// How much it is, for comparison with others.
+    pub(crate) fn size(self) -> f64 {
+        self.needed + self.deviation
+    }
+
     /// The same traffic, so many times.
     pub(crate) fn times(self, factor: f64) -> Load {
         Load { needed: self.needed * factor, deviation: self.deviation * factor.sqrt() }

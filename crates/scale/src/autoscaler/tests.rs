@@ -217,7 +217,7 @@ fn a_forecast_asks_before_the_load_is_there() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// Whatever the level, the noise around it and what the cluster really needs: a constant load is left alone.
     #[test]
