@@ -1,5 +1,6 @@
 //! The `downbeat` command: arguments, output and progress; no logic of its own.
 
+mod autoscale;
 mod bench;
 mod goodput;
 mod load;
@@ -31,6 +32,7 @@ enum Command {
     Profile(profile::Arguments),
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
+    Autoscale(autoscale::Arguments),
     Load(Box<load::Arguments>),
     Plan(Box<plan::Arguments>),
     Bench(bench::Arguments),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
+        Command::Autoscale(arguments) => autoscale::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

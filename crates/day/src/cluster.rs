@@ -29,6 +29,7 @@ pub(crate) fn run(
             .map_err(|error| error.to_string())
     };
     let scenario = Scenario {
+        autoscale: None,
         name: "service".to_owned(),
         classes: slices
             .iter()

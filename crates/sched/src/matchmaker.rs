@@ -165,9 +165,9 @@ impl<P: Policy> Matchmaker<P> {
         *pool.pressure()
     }
 
-    /// How many devices of a class the traffic of all models needs on average.
-    pub fn needed(&self, class: ClassId) -> f64 {
-        self.pools.get(class.0 as usize).map_or(0.0, |pool| pool.pressure().need.mean())
+    /// How many devices of a class the traffic of all models needs.
+    pub fn need(&self, class: ClassId) -> Need {
+        self.pools.get(class.0 as usize).map_or_else(Need::default, |pool| pool.pressure().need)
     }
 
     /// The next device to give away at `now`. The model's candidates are withdrawn with it.

@@ -2,7 +2,7 @@
 
 use crate::fleet::Sent;
 use crate::matchmaker::{Grant, Matchmaker};
-use crate::policy::Policy;
+use crate::policy::{Need, Policy};
 use crate::shard::{Shard, Taken};
 use crate::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, Outcome, Request, Start, Time,
@@ -91,7 +91,12 @@ impl<P: Policy> Scheduler<P> {
     /// How many devices of `class` the traffic of all models keeps busy on average, if each runs the largest batches that
     /// it can sustain: a signal for scaling. More than there are where there are too few. Costs a lookup.
     pub fn needed(&self, class: ClassId) -> f64 {
-        self.matchmaker.needed(class)
+        self.need(class).mean()
+    }
+
+    /// [`needed`](Self::needed), and how much that varies beyond what waiting evens out.
+    pub fn need(&self, class: ClassId) -> Need {
+        self.matchmaker.need(class)
     }
 
     fn arrived(&mut self, request: &Request, out: &mut Actions) {

@@ -1,5 +1,6 @@
 //! What the frontends ask, answered.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use downbeat_oip::{
 };
 use downbeat_profile::Span;
 use downbeat_repository::ModelDefinition;
+use downbeat_scale::Decision;
 use downbeat_sched::{RequestId, Time};
 use tokio::sync::oneshot;
 
@@ -43,6 +45,10 @@ impl Service for Core {
                 }
             }
         }
+    }
+
+    fn autoscale(&self) -> BTreeMap<String, Decision> {
+        self.metrics.decisions()
     }
 
     fn is_ready(&self) -> bool {

@@ -10,6 +10,7 @@ mod dispatcher;
 mod instance;
 mod job;
 mod runtime;
+mod scaling;
 
 pub(crate) use dispatcher::{Command, Dispatcher, Outbox};
 pub(crate) use instance::{InstanceId, InstanceSpec};

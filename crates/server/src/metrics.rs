@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use downbeat_oip::Reason;
 use downbeat_profile::{DeviceClass, Span};
+use downbeat_scale::Decision;
 use downbeat_sched::ClassId;
 use prometheus::{
     CounterVec, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
@@ -28,6 +29,9 @@ pub(crate) struct Metrics {
     rejected: IntCounterVec,
     lag: Histogram,
     needed: GaugeVec,
+    gpus_needed: GaugeVec,
+    gpus_idle: GaugeVec,
+    decisions: Mutex<BTreeMap<String, Decision>>,
     restarts: IntCounterVec,
     classes: Mutex<Vec<(ClassId, DeviceClass)>>,
 }
@@ -198,6 +202,19 @@ impl Metrics {
                 "Devices that the present traffic needs to meet its deadlines: the scaling signal",
                 &["class"],
             )?,
+            gpus_needed: gauges(
+                r,
+                "downbeat_gpus_needed",
+                "Devices that there should be, a reserve for bursts included: what the autoscaler decides",
+                &["class"],
+            )?,
+            gpus_idle: gauges(
+                r,
+                "downbeat_gpus_idle",
+                "Whole devices that had next to nothing to do in the last minutes",
+                &["class"],
+            )?,
+            decisions: Mutex::default(),
             restarts: counters(r, "downbeat_worker_restarts_total", "Workers started again", &["device"])?,
             classes: Mutex::default(),
             registry,
@@ -240,11 +257,26 @@ impl Metrics {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).push((id, class));
     }
 
-    /// Exports the devices needed of every class.
-    pub(crate) fn for_each_class(&self, needed: impl Fn(ClassId) -> f64) {
-        for (id, class) in self.classes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            self.needed.with_label_values(&[class.as_str()]).set(needed(*id));
-        }
+    /// Every class of devices there ever was.
+    pub(crate) fn classes(&self) -> Vec<(ClassId, DeviceClass)> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Exports the devices that the traffic needs of a class.
+    pub(crate) fn needs(&self, class: &DeviceClass, devices: f64) {
+        self.needed.with_label_values(&[class.as_str()]).set(devices);
+    }
+
+    /// Exports how many devices of a class there should be, and keeps the reason for who asks.
+    pub(crate) fn decided(&self, class: &DeviceClass, decision: Decision) {
+        self.gpus_needed.with_label_values(&[class.as_str()]).set(decision.wanted.into());
+        self.gpus_idle.with_label_values(&[class.as_str()]).set(decision.idle.into());
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).insert(class.to_string(), decision);
+    }
+
+    /// The last decision about every class, by its name.
+    pub(crate) fn decisions(&self) -> BTreeMap<String, Decision> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -3,10 +3,12 @@
 //! The HTTP and the gRPC frontend translate; they hold no state and decide nothing. All that they need is this trait,
 //! so that they can be tested with a service that answers as a test wants.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
 use downbeat_oip::{Failure, InferRequest, InferResponse, Reason, TensorSpec};
+use downbeat_scale::Decision;
 
 /// The server behind the frontends.
 pub trait Service: Send + Sync + 'static {
@@ -22,6 +24,11 @@ pub trait Service: Send + Sync + 'static {
     /// named, which need not exist; it is empty where not even that was read.
     fn rejected(&self, model: &str, reason: Reason) {
         let _ = (model, reason);
+    }
+
+    /// How many devices of each class there should be, and why, by the class's name.
+    fn autoscale(&self) -> BTreeMap<String, Decision> {
+        BTreeMap::new()
     }
 
     /// Whether new requests are welcome: every model is loaded and the server does not drain.

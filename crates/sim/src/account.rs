@@ -7,6 +7,7 @@ use crate::devices::Executed;
 use crate::in_flight::Traveller;
 use crate::report::{Execution, GpuReport, ModelReport, RunDetail, RunReport};
 use crate::scenario::Scenario;
+use crate::simulation::Books;
 
 /// Batches kept for the timeline.
 const TIMELINE: usize = 4_000;
@@ -75,68 +76,6 @@ impl Account {
         self.from <= arrived && arrived < self.until
     }
 
-    pub(crate) fn arrived(&mut self, traveller: Traveller) {
-        if self.counts(traveller.arrived) {
-            self.models[traveller.model as usize].offered += 1;
-        }
-    }
-
-    /// A request that was answered without having run, or never was.
-    pub(crate) fn expired(&mut self, traveller: Traveller) {
-        if self.counts(traveller.arrived) {
-            self.models[traveller.model as usize].expired += 1;
-        }
-    }
-
-    /// A request whose batch finished at `finish`.
-    pub(crate) fn finished(&mut self, traveller: Traveller, finish: Time) {
-        if !self.counts(traveller.arrived) {
-            return;
-        }
-        let latency = finish.since(traveller.arrived) + self.response_reserve;
-        let model = &mut self.models[traveller.model as usize];
-        if latency <= model.slo {
-            model.in_slo += 1;
-        } else {
-            model.late += 1;
-        }
-        model.latency_us.saturating_record(latency.as_nanos() / 1_000);
-    }
-
-    /// A batch that ran, to its end or until it was stopped.
-    pub(crate) fn executed(&mut self, executed: &Executed) {
-        let (start, finish) = (executed.start.max(self.from), executed.finish.min(self.until));
-        self.busy[executed.gpu.0 as usize] += finish.since(start);
-        if executed.finish <= self.from || executed.start >= self.until {
-            return;
-        }
-        let size = executed.requests.len();
-        if self.timeline.len() < TIMELINE {
-            self.timeline.push(Execution {
-                gpu: executed.gpu.0,
-                model: executed.model,
-                batch: size as u32,
-                start_ms: executed.start.since_origin().as_millis_f64(),
-                end_ms: executed.finish.since_origin().as_millis_f64(),
-            });
-        }
-        if executed.start < self.from {
-            return;
-        }
-        let sizes = &mut self.models[executed.model as usize].batch_sizes;
-        if sizes.len() < size {
-            sizes.resize(size, 0);
-        }
-        sizes[size - 1] += 1;
-    }
-
-    /// Whether a model already has so many bad requests that it must end above 1 %, even if twice as many requests come
-    /// as its mean rate promises.
-    pub(crate) fn fails_early(&self, model: u32) -> bool {
-        let model = &self.models[model as usize];
-        model.late + model.expired > model.bad_limit
-    }
-
     pub(crate) fn into_report(self, policy: String, seed: u64, requests_simulated: u64) -> RunReport {
         let measured_s = self.until.since(self.from).as_secs_f64();
         let offered: u64 = self.models.iter().map(|model| model.offered).sum();
@@ -166,6 +105,67 @@ impl Account {
                 notes,
             },
         }
+    }
+}
+
+impl Books for Account {
+    fn arrived(&mut self, traveller: Traveller) {
+        if self.counts(traveller.arrived) {
+            self.models[traveller.model as usize].offered += 1;
+        }
+    }
+
+    fn expired(&mut self, traveller: Traveller, _: Time) {
+        if self.counts(traveller.arrived) {
+            self.models[traveller.model as usize].expired += 1;
+        }
+    }
+
+    fn finished(&mut self, traveller: Traveller, finish: Time) {
+        if !self.counts(traveller.arrived) {
+            return;
+        }
+        let latency = finish.since(traveller.arrived) + self.response_reserve;
+        let model = &mut self.models[traveller.model as usize];
+        if latency <= model.slo {
+            model.in_slo += 1;
+        } else {
+            model.late += 1;
+        }
+        model.latency_us.saturating_record(latency.as_nanos() / 1_000);
+    }
+
+    fn executed(&mut self, executed: &Executed) {
+        let (start, finish) = (executed.start.max(self.from), executed.finish.min(self.until));
+        self.busy[executed.gpu.0 as usize] += finish.since(start);
+        if executed.finish <= self.from || executed.start >= self.until {
+            return;
+        }
+        let size = executed.requests.len();
+        if self.timeline.len() < TIMELINE {
+            self.timeline.push(Execution {
+                gpu: executed.gpu.0,
+                model: executed.model,
+                batch: size as u32,
+                start_ms: executed.start.since_origin().as_millis_f64(),
+                end_ms: executed.finish.since_origin().as_millis_f64(),
+            });
+        }
+        if executed.start < self.from {
+            return;
+        }
+        let sizes = &mut self.models[executed.model as usize].batch_sizes;
+        if sizes.len() < size {
+            sizes.resize(size, 0);
+        }
+        sizes[size - 1] += 1;
+    }
+
+    /// Whether a model already has so many bad requests that it must end above 1 %, even if twice as many requests come
+    /// as its mean rate promises.
+    fn fails_early(&self, model: u32) -> bool {
+        let model = &self.models[model as usize];
+        model.late + model.expired > model.bad_limit
     }
 }
 

@@ -11,7 +11,7 @@ use crate::scenario::Jitter;
 use crate::workload::{JITTER, random_stream};
 
 /// The devices of a cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Devices {
     devices: Vec<Device>,
     delays: Delays,
@@ -22,7 +22,7 @@ pub(crate) struct Devices {
     spare: Vec<Vec<RequestId>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Device {
     /// The first one runs; the others wait for it.
     sent: VecDeque<Job>,
@@ -37,7 +37,7 @@ struct Running {
     finish: Time,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Job {
     batch: BatchId,
     model: u32,
@@ -137,6 +137,15 @@ impl Devices {
     /// Loses all that a device is sent from now on.
     pub(crate) fn fail(&mut self, gpu: GpuId) {
         self.devices[gpu.0 as usize].failed = true;
+    }
+
+    /// Lets a device run what it is sent from now on.
+    pub(crate) fn repair(&mut self, gpu: GpuId) {
+        self.devices[gpu.0 as usize].failed = false;
+    }
+
+    pub(crate) fn has_failed(&self, gpu: GpuId) -> bool {
+        self.devices[gpu.0 as usize].failed
     }
 
     /// Takes back the list of a batch that has been accounted for.

@@ -21,6 +21,7 @@ mod latency;
 pub mod lines;
 mod load;
 pub mod page;
+mod replay;
 mod run;
 pub mod scale;
 mod table;
@@ -32,6 +33,7 @@ mod fixture;
 mod tests;
 
 pub use goodput::goodput_page;
+pub use replay::replay_page;
 pub use run::run_page;
 
 /// How the numbers of a simulation are meant.

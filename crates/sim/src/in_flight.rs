@@ -15,7 +15,7 @@ pub(crate) struct Traveller {
 ///
 /// Numbers are handed out in order and requests leave within about an SLO, so this is a window that slides over the
 /// numbers: its memory follows the requests in flight, not the length of the run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     first: u64,
     window: VecDeque<Option<Traveller>>,

@@ -1,6 +1,7 @@
 //! A cluster in virtual time around Downbeat's scheduler and its rivals.
 
 mod account;
+mod autoscale;
 mod clairvoyant;
 mod devices;
 mod fluid;
@@ -15,11 +16,12 @@ mod scenario;
 mod simulation;
 mod workload;
 
+pub use autoscale::{Change, Excuse, MinuteReport, Replay, ReplayError, ReplayReport, ScaledRun};
 pub use clairvoyant::{Served, SmallCase};
 pub use downbeat_sched::Span;
 pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps, fluid_need_gpus};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};
-pub use html::{goodput_page, run_page};
+pub use html::{goodput_page, replay_page, run_page};
 pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{
@@ -30,7 +32,8 @@ pub use rivals::{
     NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan, TurnBatch,
 };
 pub use scenario::{
-    Arrival, Fault, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError, TraceError,
+    Arrival, Autoscale, Fault, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError,
+    TraceError,
 };
 pub use simulation::{Until, simulate};
 pub use workload::Arrivals;

@@ -11,7 +11,7 @@ pub trait Policy {
 }
 
 /// What a policy wants done.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Outbox {
     /// Batches to start, requests to answer, the timer to arm.
     pub actions: Actions,

@@ -4,6 +4,7 @@
 //! `error` says what is wrong with it and where. A [`Scenario`] that was parsed is one that can be simulated: nothing in it is zero,
 //! negative, infinite or missing that must not be.
 
+mod autoscale;
 mod build;
 mod check;
 mod error;
@@ -21,6 +22,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
+use downbeat_scale::Settings;
 use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, Priority, Span};
 
 use crate::{Cluster, ModelFacts};
@@ -53,6 +55,17 @@ pub struct Scenario {
     pub models: Vec<Model>,
     /// Devices that fail during the run, the first failure first.
     pub faults: Vec<Fault>,
+    /// How its devices come and go; `None` where they stay. Then there is one class of devices.
+    pub autoscale: Option<Autoscale>,
+}
+
+/// How the devices of a scenario come and go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Autoscale {
+    /// How often is decided.
+    pub interval: Span,
+    /// How it is decided: limits, times, steps. The run begins with [`GpuClass::count`] devices, which is within the limits.
+    pub settings: Settings,
 }
 
 /// A device that fails, with all it was sent, and does not come back.

@@ -37,9 +37,9 @@ pub fn simulate<P: Policy>(
     policy: &mut P,
     until: Until,
 ) -> RunReport {
-    let mut simulation = Simulation::new(scenario, seed);
+    let mut simulation = Simulation::new(scenario, seed, Account::new(scenario));
     simulation.introduce(policy);
-    simulation.run(policy, until);
+    simulation.run(policy, until, Time::NEVER);
     simulation.finish(name, seed)
 }
 
@@ -49,8 +49,23 @@ impl<P: downbeat_sched::Policy> Policy for Scheduler<P> {
     }
 }
 
+/// What a run is written down in.
+pub(crate) trait Books {
+    /// A request came in.
+    fn arrived(&mut self, traveller: Traveller);
+    /// A request's batch finished at `finish`.
+    fn finished(&mut self, traveller: Traveller, finish: Time);
+    /// A request was answered at `now` without having run, or never was.
+    fn expired(&mut self, traveller: Traveller, now: Time);
+    /// A batch ran, to its end or until it was stopped.
+    fn executed(&mut self, executed: &Executed);
+    /// Whether the model is sure to miss its objective, whatever comes.
+    fn fails_early(&self, model: u32) -> bool;
+}
+
 /// A cluster at one instant of virtual time.
-struct Simulation {
+#[derive(Clone)]
+pub(crate) struct Simulation<B> {
     cluster: Cluster,
     arrivals: Vec<Arrivals>,
     /// The next arrival of every model.
@@ -61,7 +76,7 @@ struct Simulation {
     /// Devices that have yet to fail, the last failure first.
     faults: Vec<Fault>,
     priorities: Vec<Priority>,
-    account: Account,
+    pub(crate) books: B,
     /// When arrivals end.
     end: Time,
     /// When what has not left never will.
@@ -69,8 +84,8 @@ struct Simulation {
     out: Outbox,
 }
 
-impl Simulation {
-    fn new(scenario: &Scenario, seed: u64) -> Simulation {
+impl<B: Books> Simulation<B> {
+    pub(crate) fn new(scenario: &Scenario, seed: u64, books: B) -> Simulation<B> {
         let cluster = scenario.cluster();
         let rates = cluster.models.iter().map(|model| model.rate_rps);
         let mut arrivals: Vec<Arrivals> = (scenario.models.iter().zip(rates).enumerate())
@@ -87,7 +102,7 @@ impl Simulation {
             timer: Time::NEVER,
             faults: scenario.faults.iter().rev().copied().collect(),
             priorities: scenario.models.iter().map(|model| model.priority).collect(),
-            account: Account::new(scenario),
+            books,
             end,
             deadline: end + longest_slo * 4,
             out: Outbox::default(),
@@ -97,6 +112,13 @@ impl Simulation {
 
     /// Tells the policy of the models and the devices.
     fn introduce<P: Policy>(&mut self, policy: &mut P) {
+        self.introduce_models(policy);
+        for index in 0..self.cluster.gpus.len() {
+            self.join(policy, Time::ZERO, GpuId(index as u32));
+        }
+    }
+
+    pub(crate) fn introduce_models<P: Policy>(&mut self, policy: &mut P) {
         for index in 0..self.cluster.models.len() {
             let profiles = (0..).map(ClassId).zip(&self.cluster.models[index].profiles);
             let spec = ModelSpec::new(
@@ -105,23 +127,40 @@ impl Simulation {
             let added = Event::ModelAdded { model: ModelId(index as u32), spec };
             self.tell(policy, Time::ZERO, added);
         }
-        for index in 0..self.cluster.gpus.len() {
-            let joined = Event::GpuJoined { gpu: GpuId(index as u32), class: self.cluster.gpus[index] };
-            self.tell(policy, Time::ZERO, joined);
-        }
     }
 
-    fn run<P: Policy>(&mut self, policy: &mut P, until: Until) {
+    /// Lets a device take work from `now` on: one of the cluster's that is not there, or a new one in place of one that
+    /// failed.
+    pub(crate) fn join<P: Policy>(&mut self, policy: &mut P, now: Time, gpu: GpuId) {
+        self.devices.repair(gpu);
+        self.tell(policy, now, Event::GpuJoined { gpu, class: self.cluster.gpus[gpu.0 as usize] });
+    }
+
+    /// Lets a device finish what it runs and take nothing more.
+    pub(crate) fn leave<P: Policy>(&mut self, policy: &mut P, now: Time, gpu: GpuId) {
+        self.tell(policy, now, Event::GpuLeft { gpu });
+    }
+
+    /// Whether a device has failed and not been replaced.
+    pub(crate) fn has_failed(&self, gpu: GpuId) -> bool {
+        self.devices.has_failed(gpu)
+    }
+
+    /// Runs until the end, or until just before `pause`.
+    pub(crate) fn run<P: Policy>(&mut self, policy: &mut P, until: Until, pause: Time) {
         loop {
             let arrival = self.next_arrivals.peek().map_or(Time::NEVER, |&Reverse((at, _))| at);
             let finish = self.devices.next_finish();
             let fault = self.faults.last().map_or(Time::NEVER, |fault| Time::ZERO + fault.at);
+            if arrival.min(finish).min(self.timer).min(fault) >= pause {
+                return;
+            }
             // At one instant: what finishes first, so that its device can be used; then what waits for the clock.
             if fault < arrival.min(finish).min(self.timer).min(self.end) {
                 self.fail(policy, fault);
             } else if arrival < finish && arrival < self.timer && arrival < self.end {
                 let model = self.arrive(policy);
-                if until == Until::Failure && self.account.fails_early(model) {
+                if until == Until::Failure && self.books.fails_early(model) {
                     return;
                 }
             } else if finish <= self.timer && finish != Time::NEVER {
@@ -150,7 +189,7 @@ impl Simulation {
         *next = Reverse((self.arrivals[model as usize].next(), model));
         drop(next);
         let traveller = Traveller { model, arrived: now };
-        self.account.arrived(traveller);
+        self.books.arrived(traveller);
         let request = Request {
             id: self.in_flight.enter(traveller),
             model: ModelId(model),
@@ -172,18 +211,18 @@ impl Simulation {
     /// Stops a device in the middle of a batch; what it did until now counts as work.
     fn stop(&mut self, now: Time, gpu: GpuId) {
         if let Some(executed) = self.devices.preempt(now, gpu) {
-            self.account.executed(&executed);
+            self.books.executed(&executed);
             self.devices.recycle(executed.requests);
         }
     }
 
     fn finish_batch<P: Policy>(&mut self, policy: &mut P, now: Time) {
         let Some(executed) = self.devices.finish() else { return };
-        self.account.executed(&executed);
+        self.books.executed(&executed);
         let Executed { gpu, batch, requests, .. } = executed;
         for &request in &requests {
             if let Some(traveller) = self.in_flight.leave(request) {
-                self.account.finished(traveller, now);
+                self.books.finished(traveller, now);
             }
         }
         self.devices.recycle(requests);
@@ -207,7 +246,7 @@ impl Simulation {
                 }
                 Action::Answer { request, .. } => {
                     if let Some(traveller) = self.in_flight.leave(*request) {
-                        self.account.expired(traveller);
+                        self.books.expired(traveller, now);
                     }
                 }
                 Action::ArmTimer { at } => self.timer = (*at).max(now),
@@ -217,10 +256,17 @@ impl Simulation {
         self.out = out;
     }
 
-    fn finish(mut self, name: String, seed: u64) -> RunReport {
+    /// Counts what has not left as never answered.
+    pub(crate) fn close(&mut self) {
         for traveller in self.in_flight.iter() {
-            self.account.expired(traveller);
+            self.books.expired(traveller, self.end);
         }
-        self.account.into_report(name, seed, self.in_flight.entered())
+    }
+}
+
+impl Simulation<Account> {
+    fn finish(mut self, name: String, seed: u64) -> RunReport {
+        self.close();
+        self.books.into_report(name, seed, self.in_flight.entered())
     }
 }

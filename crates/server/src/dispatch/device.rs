@@ -19,6 +19,10 @@ pub(super) struct Device {
     sent: VecDeque<Sent>,
     /// When the batch that runs is looked for, if it has not finished by then.
     pub(super) expected_at: Time,
+    /// Whether it takes more batches.
+    pub(super) takes_work: bool,
+    /// How long it was busy since that was last asked.
+    pub(super) busy: Span,
 }
 
 /// A batch is not late before this much of its time has passed once more: below it lies the noise of every device.
@@ -26,7 +30,15 @@ const LATE_PART: u64 = 4;
 
 impl Device {
     pub(super) fn new(name: Arc<str>, class: ClassId, meter: Arc<DeviceMeter>) -> Device {
-        Device { name, class, meter, sent: VecDeque::new(), expected_at: Time::NEVER }
+        Device {
+            name,
+            class,
+            meter,
+            sent: VecDeque::new(),
+            expected_at: Time::NEVER,
+            takes_work: true,
+            busy: Span::ZERO,
+        }
     }
 
     pub(super) fn send(&mut self, sent: Sent) {

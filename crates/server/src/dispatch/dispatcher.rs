@@ -8,14 +8,15 @@ use std::sync::Arc;
 use downbeat_oip::{Failure, Reason};
 use downbeat_profile::{LatencyProfile, Span};
 use downbeat_sched::{
-    Action, Actions, Adaptive, BatchId, ClassId, Delays, Event, GpuId, ModelId, Outcome, Request, RequestId,
-    Scheduler, Start, Time,
+    Action, Actions, Adaptive, BatchId, ClassId, Delays, Event, GpuId, ModelId, Need, Outcome, Request,
+    RequestId, Scheduler, Start, Time,
 };
 use tokio::sync::oneshot;
 
 use super::device::Device;
 use super::instance::{Instance, Shape, Stream};
 use super::job::Sent;
+use super::scaling::Tally;
 use super::{Batch, Completed, InstanceId, InstanceSpec, Job, Outputs};
 use crate::metrics::DeviceMeter;
 
@@ -60,6 +61,8 @@ pub(crate) struct Dispatcher<O> {
     /// Kept of every deadline for the way back to the client.
     reserve: Span,
     timer_at: Time,
+    /// Since that was last asked for.
+    tally: Tally,
     outbox: O,
 }
 
@@ -85,6 +88,7 @@ impl<O: Outbox> Dispatcher<O> {
             devices: BTreeMap::new(),
             reserve,
             timer_at: Time::NEVER,
+            tally: Tally::default(),
             outbox,
         }
     }
@@ -102,8 +106,24 @@ impl<O: Outbox> Dispatcher<O> {
     }
 
     /// The devices of a class that the traffic needs, as far as the scheduler can tell.
-    pub(crate) fn needed(&self, class: ClassId) -> f64 {
-        self.scheduler.needed(class)
+    pub(crate) fn need(&self, class: ClassId) -> Need {
+        self.scheduler.need(class)
+    }
+
+    /// What happened since the last time this was asked.
+    pub(crate) fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+
+    /// Requests that wait for a device.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.instances.values().map(|instance| instance.waiting as u64).sum()
+    }
+
+    /// How long each device of a class that takes work was busy since the last time this was asked, in the order of rank.
+    pub(crate) fn take_busy(&mut self, class: ClassId) -> Vec<Span> {
+        let devices = self.devices.values_mut().filter(|device| device.class == class && device.takes_work);
+        devices.map(|device| std::mem::take(&mut device.busy)).collect()
     }
 
     /// Does what is due.
@@ -126,10 +146,15 @@ impl<O: Outbox> Dispatcher<O> {
             Command::Finished { gpu, batch, busy, outputs } => self.finished(now, gpu, batch, busy, outputs),
             Command::DeviceJoined { gpu, class, name, meter } => {
                 // One that left for a while may still have something to do.
-                self.devices.entry(gpu).or_insert_with(|| Device::new(name, class, meter));
+                self.devices.entry(gpu).or_insert_with(|| Device::new(name, class, meter)).takes_work = true;
                 self.schedule(now, Event::GpuJoined { gpu, class });
             }
-            Command::DeviceLeft { gpu } => self.schedule(now, Event::GpuLeft { gpu }),
+            Command::DeviceLeft { gpu } => {
+                if let Some(device) = self.devices.get_mut(&gpu) {
+                    device.takes_work = false;
+                }
+                self.schedule(now, Event::GpuLeft { gpu });
+            }
             Command::DeviceFailed { gpu } => self.device_failed(now, gpu),
             Command::Deploy { instance, spec } => {
                 self.instances.insert(instance, Instance::new(spec));
@@ -149,6 +174,7 @@ impl<O: Outbox> Dispatcher<O> {
         if self.instances.get(&job.instance).is_none_or(|instance| instance.withdrawn.is_some()) {
             return;
         }
+        self.tally.arrivals += 1;
         match self.place(now, &job) {
             Ok(model) => {
                 let request = self.request(id, &job, model);
@@ -159,6 +185,7 @@ impl<O: Outbox> Dispatcher<O> {
                 if let Some(instance) = self.instances.get(&job.instance) {
                     instance.spec.meter.failed(failure.reason);
                 }
+                self.count(Err(failure.reason));
                 answer(job, Err(failure));
             }
         }
@@ -245,6 +272,7 @@ impl<O: Outbox> Dispatcher<O> {
         let Some(device) = self.devices.get_mut(&gpu) else { return };
         let Some(sent) = device.finish(batch) else { return };
         device.meter.busy(busy);
+        device.busy += busy;
         let (class, device) = (device.class, Arc::clone(&device.name));
         if let Some(instance) = self.stream(sent.model).map(|stream| stream.instance)
             && let Some(instance) = self.instances.get(&instance)
@@ -377,6 +405,8 @@ impl<O: Outbox> Dispatcher<O> {
             known.spec.meter.waiting(known.waiting);
             known.spec.meter.released(start.rows, start.reason);
         }
+        self.tally.batches += 1;
+        self.tally.rows += u64::from(start.rows);
         if let Some(device) = self.devices.get_mut(&start.gpu) {
             device.send(Sent {
                 batch: start.batch,
@@ -437,6 +467,9 @@ impl<O: Outbox> Dispatcher<O> {
                 Err(failure) => meter.failed(failure.reason),
             }
         }
+        if !job.reply.is_closed() {
+            self.count(result.as_ref().map(|_| now > job.due).map_err(|failure| failure.reason));
+        }
         if let Some(stream) = self.stream(model) {
             stream.jobs -= 1;
             if stream.jobs == 0 && stream.shape.is_alone() {
@@ -445,6 +478,18 @@ impl<O: Outbox> Dispatcher<O> {
         }
         answer(job, result);
         self.retire(now, id);
+    }
+
+    /// Counts an answer: whether it came late, or why there is none. What its client got wrong, or gave up, says nothing
+    /// about devices.
+    fn count(&mut self, late: Result<bool, Reason>) {
+        let bad = match late {
+            Ok(late) => late,
+            Err(Reason::Expired | Reason::Overloaded) => true,
+            Err(_) => return,
+        };
+        self.tally.answered += 1;
+        self.tally.bad += u64::from(bad);
     }
 
     /// Forgets a model that was withdrawn and has no requests left.

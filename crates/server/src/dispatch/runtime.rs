@@ -8,8 +8,9 @@ use std::thread;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use downbeat_engine::wake_up_on_time;
 use downbeat_profile::Span;
-use downbeat_sched::{ClassId, RequestId, Time};
+use downbeat_sched::{RequestId, Time};
 
+use super::scaling::Scaling;
 use super::{Command, Dispatcher, Outbox};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -57,6 +58,7 @@ impl Runtime {
 fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>, inbox: &Receiver<Command>) {
     wake_up_on_time();
     let mut needs_due = clock.now();
+    let mut scaling = Scaling::new(needs_due);
     loop {
         let wake_at = dispatcher.wake_at();
         let command = match inbox.try_recv() {
@@ -85,7 +87,30 @@ fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>
         }
         if now >= needs_due {
             needs_due = now + NEEDS_EVERY;
-            metrics.for_each_class(|class: ClassId| dispatcher.needed(class));
+            export_needs(now, metrics, &mut dispatcher, &mut scaling);
+        }
+    }
+}
+
+/// Exports what every class of devices needs, and now and then how many there should be.
+fn export_needs<O: Outbox>(
+    now: Time,
+    metrics: &Metrics,
+    dispatcher: &mut Dispatcher<O>,
+    scaling: &mut Scaling,
+) {
+    let classes = metrics.classes();
+    for (class, name) in &classes {
+        let need = dispatcher.need(*class);
+        metrics.needs(name, need.mean());
+        scaling.look(*class, need);
+    }
+    if !classes.is_empty() && scaling.is_due(now) {
+        let over = scaling.begin_interval(now);
+        let (tally, waiting) = (dispatcher.take_tally(), dispatcher.waiting());
+        for (class, name) in classes {
+            let busy = dispatcher.take_busy(class);
+            metrics.decided(&name, scaling.decide(now, over, class, &busy, tally, waiting));
         }
     }
 }

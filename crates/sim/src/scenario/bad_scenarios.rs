@@ -369,3 +369,39 @@ fn arrivals_that_cannot_be_are_refused() {
         assert_complaints(&[("slo_ms = 25", &for_one, &format!("bad.toml:6: model \"a\": {expected}"))]);
     }
 }
+
+#[test]
+fn an_autoscale_table_that_makes_no_sense_is_refused() {
+    let complaints = [
+        ("[autoscale]", "bad.toml:11: autoscale: max is missing; [autoscale] needs it"),
+        ("[autoscale]\nmax = 0", "bad.toml:12: autoscale: max must be at least 1 (is 0)"),
+        ("[autoscale]\nmax = 16\nmin = 0", "bad.toml:13: autoscale: min must be at least 1 (is 0)"),
+        (
+            "[autoscale]\nmax = 16\nmin = 17",
+            "bad.toml:11: autoscale: min must be at most max (17 is more than 16)",
+        ),
+        (
+            "[autoscale]\nmax = 7",
+            "bad.toml:11: autoscale: gpus, with which the run begins, must be from min to max (8 is not in 1..7)",
+        ),
+        (
+            "[autoscale]\nmax = 16\nprovision_s = -1",
+            "bad.toml:13: autoscale: provision_s must be at least 0 (is -1)",
+        ),
+        ("[autoscale]\nmax = 16\ncalm_s = 0", "bad.toml:13: autoscale: calm_s must be above 0 (is 0)"),
+        (
+            "[autoscale]\nmax = 16\nstep_down = 2",
+            "bad.toml:13: autoscale: step_down must be at most 1 (is 2)",
+        ),
+    ];
+    let failures: String = complaints
+        .iter()
+        .filter(|(table, expected)| complaint(&format!("{GOOD}{table}\n")) != *expected)
+        .map(|(table, expected)| {
+            let said = complaint(&format!("{GOOD}{table}\n"));
+            format!("{table:?}\n  says     {said}\n  expected {expected}\n")
+        })
+        .collect();
+    assert!(failures.is_empty(), "\n{failures}");
+    assert_eq!(complaint(&format!("{GOOD}[autoscale]\nmax = 16\nforecast = true\n")), "no error");
+}

@@ -26,6 +26,7 @@ pub(super) struct ScenarioFile {
     pub(super) popularity: Option<Spanned<PopularityFile>>,
     pub(super) model: Option<Vec<Spanned<ModelFile>>>,
     pub(super) fault: Option<Vec<Spanned<FaultFile>>>,
+    pub(super) autoscale: Option<Spanned<AutoscaleFile>>,
 }
 
 /// `[[gpu_class]]`
@@ -42,6 +43,24 @@ pub(super) struct ClassFile {
 pub(super) struct FaultFile {
     pub(super) gpu: Spanned<i64>,
     pub(super) at_s: Spanned<f64>,
+}
+
+/// `[autoscale]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table such as { min = 1, max = 16, provision_s = 120 }")]
+pub(super) struct AutoscaleFile {
+    pub(super) min: Option<Spanned<i64>>,
+    pub(super) max: Option<Spanned<i64>>,
+    pub(super) provision_s: Option<Spanned<f64>>,
+    pub(super) interval_s: Option<Spanned<f64>>,
+    pub(super) react_s: Option<Spanned<f64>>,
+    pub(super) calm_s: Option<Spanned<f64>>,
+    pub(super) cool_down_s: Option<Spanned<f64>>,
+    pub(super) step_up: Option<Spanned<f64>>,
+    pub(super) step_down: Option<Spanned<f64>>,
+    pub(super) hysteresis: Option<Spanned<f64>>,
+    pub(super) reserve: Option<Spanned<f64>>,
+    pub(super) forecast: Option<Spanned<bool>>,
 }
 
 /// `arrival = { kind = ..., ... }`

@@ -1,10 +1,12 @@
 //! The server as a whole.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use downbeat_scale::Decision;
 use serde::Serialize;
 
 use super::{App, reply};
@@ -42,6 +44,16 @@ struct Ready {
 pub(super) async fn ready<S: Service>(State(app): State<Arc<App<S>>>) -> Response {
     let ready = app.service.is_ready();
     reply::json(ready_status(ready), &Ready { ready })
+}
+
+/// How many devices of each class there should be, and why.
+#[derive(Serialize)]
+struct Autoscale {
+    classes: BTreeMap<String, Decision>,
+}
+
+pub(super) async fn autoscale<S: Service>(State(app): State<Arc<App<S>>>) -> Response {
+    reply::json(StatusCode::OK, &Autoscale { classes: app.service.autoscale() })
 }
 
 /// 200, or 400 as Triton and the standard have it.

@@ -1,11 +1,14 @@
 //! A service that does what the name of the model says.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use downbeat_oip::proto::{ModelConfig, ModelStatistics};
 use downbeat_oip::{DataType, Failure, InferRequest, InferResponse, Parameter, Reason, Tensor, TensorSpec};
+use downbeat_scale::{Autoscaler, Decision, Settings, Signals};
+use downbeat_sched::{Span, Time};
 use tokio::sync::Semaphore;
 
 use crate::service::{IndexEntry, ModelMetadata, Service};
@@ -110,6 +113,27 @@ impl Service for Fake {
 
     fn rejected(&self, model: &str, reason: Reason) {
         self.rejected.lock().unwrap().push((model.to_owned(), reason));
+    }
+
+    fn autoscale(&self) -> BTreeMap<String, Decision> {
+        let mut autoscaler = Autoscaler::new(Settings::between(1, 8).unwrap());
+        let over = Span::from_millis(15_000);
+        let decision = autoscaler.observe(&Signals {
+            now: Time::ZERO + over,
+            over,
+            gpus: 2,
+            coming: 0,
+            arrivals: 0,
+            answered: 0,
+            bad: 0,
+            batches: 0,
+            rows: 0,
+            waiting: 0,
+            needed: 2.5,
+            deviation: 0.0,
+            busy: vec![1.0; 2],
+        });
+        [("gpu".to_owned(), decision)].into()
     }
 
     fn is_ready(&self) -> bool {

@@ -35,6 +35,16 @@ async fn health_is_in_the_status_and_in_the_body() {
 }
 
 #[tokio::test]
+async fn how_many_devices_there_should_be_is_told_by_class_with_the_reason() {
+    let server = Running::http().await;
+    let answer = get(server.address, "/v2/downbeat/autoscale").await;
+    let decision = answer.json()["classes"]["gpu"].clone();
+    assert_eq!((answer.status, decision["wanted"].as_u64()), (200, Some(3)));
+    assert_eq!(decision["reason"], "need");
+    assert!(decision["explanation"].as_str().unwrap().starts_with("up to 3 GPUs (now 2): "), "{decision}");
+}
+
+#[tokio::test]
 async fn models_are_described_with_and_without_a_version() {
     let server = Running::http().await;
     let metadata = get(server.address, "/v2/models/my%20model").await.json();

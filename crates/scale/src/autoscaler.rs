@@ -1,0 +1,289 @@
+//! The autoscaler: signals in, a decision out.
+
+#[cfg(test)]
+mod tests;
+
+use downbeat_sched::Time;
+
+use crate::recent::{Load, Recent};
+use crate::signals::ratio;
+use crate::staffing::{PROPORTIONAL, Staffing};
+use crate::{Decision, Forecast, Reason, Settings, Signals};
+
+/// Fewer bad requests than this are chance.
+const BAD_MIN: u64 = 5;
+
+/// Where requests are lost while devices are idle for more than this part of the time, more devices would not help.
+const IDLE_LOSS: f64 = 0.5;
+
+/// Loads within this share of each other are the same load.
+const SAME_LOAD: f64 = 0.05;
+
+/// How much higher the peaks to come are than those of the last minutes, in parts of what those are above their mean.
+const HIGHER: f64 = 0.5;
+
+/// Decides how many devices of one class there should be.
+///
+/// Told of [`Signals`] every few seconds, it answers each time. Whoever acts on the answer need not do so at once, or at
+/// all: what there is and what is coming is told by the next signals.
+#[derive(Clone, Debug)]
+pub struct Autoscaler {
+    settings: Settings,
+    recent: Recent,
+    staffing: Staffing,
+    forecast: Option<Forecast>,
+    /// When the first signals came.
+    began: Option<Time>,
+    /// When the number of devices last changed, or was last to change.
+    changed: Time,
+    gpus: Option<u32>,
+    /// Since when requests are lost.
+    overloaded_since: Option<Time>,
+    /// From how many devices to how many the last decision was; who acts on it may take a while.
+    asked: Option<(u32, u32)>,
+    /// What was last found to be too few.
+    too_few: Option<Tried>,
+}
+
+/// A number of devices, and the load that it was for: as it comes in, not as what was learned makes of it, which changes.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    gpus: u32,
+    load: f64,
+}
+
+/// What the signals of now amount to.
+struct View {
+    load: Load,
+    bad_rate: f64,
+    /// Requests are lost...
+    loses: bool,
+    /// ...for want of devices, as far as can be told.
+    overloaded: bool,
+    /// The load averaged over the calm time.
+    usual_load: Load,
+    busy: f64,
+    most: f64,
+    ahead: Option<f64>,
+}
+
+impl Autoscaler {
+    /// An autoscaler that knows nothing yet. With [`Settings::forecast`], one that learns the day as it goes.
+    pub fn new(settings: Settings) -> Autoscaler {
+        let forecast = settings.forecast.then(Forecast::daily);
+        Autoscaler::with_forecast(settings, forecast)
+    }
+
+    /// An autoscaler that looks ahead by a forecast that has seen days before, or does not look ahead.
+    pub fn with_forecast(settings: Settings, forecast: Option<Forecast>) -> Autoscaler {
+        Autoscaler {
+            recent: Recent::new(settings.calm),
+            staffing: Staffing::new(settings.reserve),
+            forecast,
+            began: None,
+            changed: Time::ZERO,
+            gpus: None,
+            overloaded_since: None,
+            asked: None,
+            too_few: None,
+            settings,
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How many devices there should be, as far as the signals until now tell.
+    pub fn observe(&mut self, signals: &Signals) -> Decision {
+        let now = signals.now;
+        self.began.get_or_insert(now);
+        if self.gpus.replace(signals.gpus) != Some(signals.gpus) {
+            self.changed = now;
+        }
+        self.recent.add(signals.sound(), self.settings.react);
+        if let Some(forecast) = &mut self.forecast {
+            forecast.observe(now, signals.over, signals.rate_rps());
+        }
+        let view = self.view(signals);
+        self.learn(signals, &view);
+        let (wanted, reason) = self.decide(signals, &view);
+        let have = signals.gpus + signals.coming;
+        let asked = (wanted != have).then_some((have, wanted));
+        if asked.is_some() && asked != self.asked {
+            self.remember(signals, &view, wanted);
+        }
+        self.asked = asked;
+        self.decision(signals, &view, wanted, reason)
+    }
+
+    fn view(&mut self, signals: &Signals) -> View {
+        let Settings { react, calm, bad_rate_max, provision, .. } = self.settings;
+        let now = signals.now;
+        let recent = &self.recent;
+        // What was lost by fewer devices than there are now says nothing about these.
+        let unchanged = recent.unchanged();
+        let lately = react.min(unchanged);
+        let bad = recent.sum(lately, |signals| signals.bad);
+        let bad_rate = ratio(bad as f64, recent.sum(lately, |signals| signals.answered) as f64);
+        let loses = bad >= BAD_MIN && bad_rate > bad_rate_max;
+        let busy_now = recent.mean(lately, Signals::busy_gpus);
+        let overloaded = loses && busy_now >= IDLE_LOSS * f64::from(signals.gpus);
+        self.overloaded_since = if overloaded { self.overloaded_since.or(Some(now)) } else { None };
+        let load = recent.load();
+        let grown = |growth: f64| self.staffing.wanted(load.times(growth), now);
+        View {
+            load,
+            bad_rate,
+            loses,
+            overloaded,
+            usual_load: Load {
+                needed: recent.mean(calm, |signals| signals.needed),
+                deviation: recent.mean(calm, |signals| signals.deviation),
+            },
+            busy: recent.mean(calm.min(unchanged), Signals::busy_gpus),
+            most: recent.loads().map(|load| self.staffing.wanted(load, now)).fold(0.0, f64::max),
+            ahead: self.forecast.as_ref().map(|forecast| grown(forecast.growth(now, provision + react))),
+        }
+    }
+
+    fn learn(&mut self, signals: &Signals, view: &View) {
+        let Settings { react, calm, bad_rate_max, .. } = self.settings;
+        let now = signals.now;
+        let gpus = f64::from(signals.gpus);
+        let unchanged = self.recent.unchanged();
+        let lasting = self.overloaded_since.is_some_and(|since| now.since(since) >= react * 2);
+        if lasting && unchanged >= react * 4 {
+            // The larger of the two: a load that is just rising is not one at which this many should have been enough.
+            let needed = view.load.needed.max(signals.needed);
+            self.staffing.too_few(Load { needed, ..view.load }, signals.gpus, now);
+        }
+        let bad = self.recent.sum(calm, |signals| signals.bad) as f64;
+        let answered = self.recent.sum(calm, |signals| signals.answered) as f64;
+        let calm_now = unchanged >= calm && ratio(bad, answered) <= bad_rate_max;
+        if calm_now && view.busy <= PROPORTIONAL * gpus {
+            self.staffing.used(view.usual_load, view.busy);
+        }
+    }
+
+    fn decide(&self, signals: &Signals, view: &View) -> (u32, Reason) {
+        let Settings { min, max, .. } = self.settings;
+        let have = signals.gpus + signals.coming;
+        if have < min || have > max {
+            return (have.clamp(min, max), Reason::Limit);
+        }
+        let (target, reason) = self.target(signals, view);
+        if target > have {
+            let step = share(self.settings.step_up, have);
+            let wanted = target.min(have.saturating_add(step)).min(max);
+            return (wanted, if wanted == have { Reason::AtMax } else { reason });
+        }
+        let spare = self.spare(signals, view);
+        if spare == 0 {
+            return (have, Reason::Steady);
+        }
+        let began = self.began.unwrap_or(signals.now);
+        let settled = signals.now.since(self.changed) >= self.settings.cool_down
+            && signals.now.since(began) + signals.over >= self.settings.calm
+            && signals.coming == 0;
+        let asked = self.asked.is_some_and(|(had, wanted)| had == have && wanted < have);
+        if !(settled || asked) || view.loses {
+            return (have, Reason::CoolDown);
+        }
+        let usual = view.usual_load.size();
+        let tried = |wanted: u32| {
+            let same = |too_few: Tried| usual >= too_few.load * (1.0 - SAME_LOAD);
+            self.too_few.is_some_and(|too_few| wanted <= too_few.gpus && same(too_few))
+        };
+        // As many as may go, less those without which there were too few.
+        match (1..=spare).rev().map(|step| have - step).find(|&wanted| !tried(wanted)) {
+            Some(wanted) => (wanted, Reason::Idle),
+            None => (have, Reason::TriedBefore),
+        }
+    }
+
+    /// How many devices the traffic wants now, or will by the time they can be there.
+    fn target(&self, signals: &Signals, view: &View) -> (u32, Reason) {
+        let wanted_now = self.staffing.wanted(view.load, signals.now);
+        let mut target = (0, Reason::Steady);
+        let began = self.began.unwrap_or(signals.now);
+        if signals.now.since(began) + signals.over >= self.settings.react {
+            target = (whole(wanted_now), Reason::Need);
+        }
+        // Where the need explains what is lost, it tells better how many are missing.
+        if view.overloaded && wanted_now <= f64::from(signals.gpus) {
+            let more = f64::from(signals.gpus) * view.bad_rate / (1.0 - view.bad_rate).max(1e-3);
+            let wanted = signals.gpus.saturating_add(whole(more).max(1));
+            if wanted > target.0 {
+                target = (wanted, Reason::Overload);
+            }
+        }
+        if let Some(ahead) = view.ahead.map(whole).filter(|&ahead| ahead > target.0) {
+            target = (ahead, Reason::Forecast);
+        }
+        target
+    }
+
+    /// How many devices may go, as far as need and idle time tell.
+    fn spare(&self, signals: &Signals, view: &View) -> u32 {
+        let Settings { min, step_down, hysteresis, calm, provision, .. } = self.settings;
+        let gpus = f64::from(signals.gpus);
+        let soon = self.forecast.as_ref().map_or(0.0, |forecast| {
+            let growth = forecast.growth(signals.now, provision * 2 + calm);
+            self.staffing.wanted(view.load.times(growth), signals.now)
+        });
+        // A day has higher peaks than the last minutes, the higher the more theirs are above their mean.
+        let higher = HIGHER * (view.most - self.staffing.wanted(view.usual_load, signals.now)).max(0.0);
+        let unneeded = (gpus - hysteresis - (view.most + higher).max(soon)).max(0.0) as u32;
+        let idle = (gpus - view.busy).max(0.0) as u32;
+        let have = signals.gpus + signals.coming;
+        unneeded.min(idle).min(share(step_down, signals.gpus)).min(have - min)
+    }
+
+    fn remember(&mut self, signals: &Signals, view: &View, wanted: u32) {
+        self.changed = signals.now;
+        if wanted > signals.gpus + signals.coming {
+            // A little less than the peak that asked for more: at about the load of before, so few are not tried again;
+            // after a surge, which is a load of its own, they are.
+            let load = view.usual_load.size().max(view.load.size() * (1.0 - SAME_LOAD));
+            self.too_few = Some(Tried { gpus: wanted - 1, load });
+        }
+    }
+
+    fn decision(&self, signals: &Signals, view: &View, wanted: u32, reason: Reason) -> Decision {
+        let Settings { react, .. } = self.settings;
+        let recent = &self.recent;
+        let batches = recent.sum(react, |signals| signals.batches) as f64;
+        let stays = matches!(reason, Reason::Steady | Reason::CoolDown);
+        let lost_otherwise = view.loses && !view.overloaded;
+        let reason = if stays && lost_otherwise { Reason::LostOtherwise } else { reason };
+        Decision {
+            wanted,
+            gpus: signals.gpus,
+            coming: signals.coming,
+            reason,
+            needed: self.staffing.busy(view.load),
+            reserve: self.staffing.reserve(view.load, signals.now),
+            needed_most: view.most,
+            needed_ahead: view.ahead,
+            busy: view.busy,
+            idle: recent.idle(),
+            bad_rate: view.bad_rate,
+            rate_rps: recent.mean(react, Signals::rate_rps),
+            mean_batch: ratio(recent.sum(react, |signals| signals.rows) as f64, batches),
+            explanation: String::new(),
+        }
+        .explained()
+    }
+}
+
+/// Whole devices, with some grace for sums that are not exact.
+fn whole(devices: f64) -> u32 {
+    (devices - 1e-9).ceil().max(0.0) as u32
+}
+
+/// A share of `gpus`, at least one.
+fn share(share: f64, gpus: u32) -> u32 {
+    ((share * f64::from(gpus)) as u32).max(1)
+}

@@ -1,0 +1,271 @@
+//! The autoscaler in a closed loop with a cluster that is a few formulas.
+
+use downbeat_sched::{Span, Time};
+use proptest::prelude::*;
+
+use crate::{Autoscaler, Decision, Reason, Settings, Signals};
+
+const INTERVAL: Span = Span::from_millis(5_000);
+
+/// A cluster that keeps `needed` devices busy, loses what it has no devices for, and gets what is asked for in time.
+struct Loop {
+    autoscaler: Autoscaler,
+    now: Time,
+    gpus: u32,
+    coming: Vec<Time>,
+    /// Devices beyond the need without which requests are lost.
+    slack: f64,
+    /// What is used of the need that is told.
+    used: f64,
+    decisions: Vec<Decision>,
+}
+
+impl Loop {
+    fn new(settings: Settings, gpus: u32) -> Loop {
+        Loop {
+            autoscaler: Autoscaler::new(settings),
+            now: Time::ZERO,
+            gpus,
+            coming: Vec::new(),
+            slack: 0.0,
+            used: 1.0,
+            decisions: Vec::new(),
+        }
+    }
+
+    /// One interval at a need; returns whether the number of devices was changed.
+    fn step(&mut self, needed: f64) -> bool {
+        self.now = self.now + INTERVAL;
+        let before = self.coming.len();
+        self.coming.retain(|&at| at > self.now);
+        self.gpus += (before - self.coming.len()) as u32;
+        let gpus = f64::from(self.gpus);
+        let short = (needed * self.used + self.slack - gpus).max(0.0);
+        let answered = 1_000;
+        let bad = (f64::from(answered) * short / (needed + self.slack).max(1e-9)).min(1_000.0) as u64;
+        let used = (needed * self.used).min(gpus);
+        let signals = Signals {
+            now: self.now,
+            over: INTERVAL,
+            gpus: self.gpus,
+            coming: self.coming.len() as u32,
+            arrivals: (1_000.0 * needed) as u64,
+            answered: 1_000,
+            bad,
+            batches: 100,
+            rows: 1_000,
+            waiting: 0,
+            needed,
+            deviation: 0.0,
+            busy: (0..self.gpus).map(|rank| (used - f64::from(rank)).clamp(0.0, 1.0)).collect(),
+        };
+        let decision = self.autoscaler.observe(&signals);
+        let have = self.gpus + self.coming.len() as u32;
+        for _ in have..decision.wanted {
+            self.coming.push(self.now + self.autoscaler.settings().provision);
+        }
+        for _ in decision.wanted..have {
+            if self.coming.pop().is_none() {
+                self.gpus -= 1;
+            }
+        }
+        let changed = decision.wanted != have;
+        self.decisions.push(decision);
+        changed
+    }
+
+    fn run(&mut self, seconds: u64, mut needed: impl FnMut(u64) -> f64) -> u32 {
+        (0..seconds / 5).map(|step| u32::from(self.step(needed(5 * step)))).sum()
+    }
+
+    /// The time and explanation of every change.
+    fn changes(&self) -> String {
+        let changes = (1..).zip(&self.decisions).filter(|(_, decision)| decision.is_change());
+        changes.map(|(step, decision)| format!("{} s: {}\n", 5 * step, decision.explanation)).collect()
+    }
+
+    fn last(&self) -> &Decision {
+        self.decisions.last().unwrap()
+    }
+}
+
+fn settings(min: u32, max: u32) -> Settings {
+    Settings::between(min, max).unwrap()
+}
+
+/// Numbers from 0 to 1 that look random, the same on every run.
+fn noise(seed: u64, step: u64) -> f64 {
+    let mixed = (seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((mixed ^ (mixed >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[test]
+fn a_need_beyond_what_there_is_asks_for_more_before_a_request_is_lost() {
+    let mut cluster = Loop::new(settings(1, 50), 10);
+    cluster.run(600, |_| 9.0);
+    assert_eq!(cluster.gpus, 10);
+    let changes = cluster.run(60, |_| 9.9);
+    assert_eq!((changes, cluster.last().wanted), (1, 11));
+    assert!(cluster.decisions.iter().all(|decision| decision.bad_rate == 0.0));
+    assert!(cluster.decisions.iter().any(|decision| decision.reason == Reason::Need));
+}
+
+#[test]
+fn a_surge_is_asked_for_whole_within_seconds() {
+    let mut cluster = Loop::new(settings(1, 100), 11);
+    cluster.run(900, |_| 10.0);
+    cluster.run(20, |_| 16.0);
+    assert!((17..=20).contains(&cluster.last().wanted), "{}", cluster.last().explanation);
+}
+
+/// 1 of 8 devices' work is lost: 8 * rho / (1 - rho) more.
+#[test]
+fn lost_requests_ask_for_as_many_devices_as_they_would_have_used() {
+    let mut cluster = Loop::new(settings(1, 50), 8);
+    cluster.slack = 3.0;
+    cluster.step(7.0);
+    assert_eq!(cluster.last().reason, Reason::Overload);
+    let expected = 8.0 * 0.2 / 0.8;
+    assert_eq!(f64::from(cluster.last().wanted), 8.0 + expected, "{}", cluster.last().explanation);
+}
+
+#[test]
+fn losses_while_devices_are_idle_ask_for_nothing() {
+    let mut cluster = Loop::new(settings(1, 50), 8);
+    cluster.slack = 7.0;
+    cluster.used = 0.3;
+    cluster.run(600, |_| 5.0);
+    assert_eq!((cluster.gpus, cluster.last().reason), (8, Reason::LostOtherwise));
+}
+
+#[test]
+fn whole_idle_devices_go_after_a_calm_time_and_not_before() {
+    let mut cluster = Loop::new(settings(1, 50), 12);
+    assert_eq!(cluster.run(290, |_| 5.0), 0);
+    assert_eq!(cluster.last().idle, 7);
+    cluster.run(3_600, |_| 5.0);
+    assert_eq!(cluster.gpus, 6, "{}", cluster.last().explanation);
+}
+
+#[test]
+fn a_step_up_and_a_step_down_are_limited() {
+    let mut cluster = Loop::new(Settings { step_up: 0.5, ..settings(1, 100) }, 10);
+    cluster.run(15, |_| 60.0);
+    assert_eq!(cluster.last().wanted, 15);
+    let mut cluster = Loop::new(settings(1, 100), 40);
+    for _ in 0..2_000 {
+        let before = cluster.gpus;
+        cluster.step(4.0);
+        assert!(before - cluster.gpus <= (before / 4).max(1));
+    }
+    assert_eq!(cluster.gpus, 5);
+}
+
+#[test]
+fn devices_that_turn_out_to_have_less_to_do_than_was_reckoned_are_given_back() {
+    let mut cluster = Loop::new(settings(1, 50), 14);
+    cluster.used = 0.7;
+    cluster.run(7_200, |_| 10.0);
+    assert!(cluster.gpus <= 9, "{}", cluster.last().explanation);
+    assert!(cluster.gpus >= 8, "{}", cluster.last().explanation);
+}
+
+#[test]
+fn a_reserve_that_was_too_small_is_learned_and_kept_at_other_loads() {
+    let mut cluster = Loop::new(settings(1, 50), 10);
+    cluster.slack = 3.0;
+    cluster.run(3_600, |_| 8.0);
+    assert!(cluster.gpus >= 11, "{}", cluster.last().explanation);
+    let bad = cluster.decisions.iter().filter(|decision| decision.bad_rate > 0.005).count();
+    cluster.run(7_200, |second| 8.0 + second as f64 / 1_800.0);
+    let bad_later = cluster.decisions.iter().filter(|decision| decision.bad_rate > 0.005).count() - bad;
+    // Four more devices are needed; without what was learned each would be learned of by lost requests.
+    assert!(bad_later <= bad, "{bad_later} after {bad}");
+}
+
+#[test]
+fn lost_devices_are_asked_for_again() {
+    let mut cluster = Loop::new(settings(1, 50), 11);
+    cluster.run(600, |_| 10.0);
+    cluster.gpus -= 4;
+    cluster.step(10.0);
+    assert_eq!(cluster.last().wanted, 11, "{}", cluster.last().explanation);
+}
+
+#[test]
+fn what_is_beyond_the_limits_comes_back_inside() {
+    let mut cluster = Loop::new(settings(3, 6), 9);
+    cluster.step(20.0);
+    assert_eq!((cluster.last().wanted, cluster.last().reason), (6, Reason::Limit));
+    let mut cluster = Loop::new(settings(3, 6), 1);
+    cluster.step(0.0);
+    assert_eq!((cluster.last().wanted, cluster.last().reason), (3, Reason::Limit));
+}
+
+#[test]
+fn a_forecast_asks_before_the_load_is_there() {
+    let peak_at = 43_200;
+    let load = |second: u64| if second % 86_400 < peak_at { 5.0 } else { 15.0 };
+    let wanted_before_peak = |forecast: bool| {
+        let mut cluster = Loop::new(Settings { forecast, ..settings(1, 50) }, 6);
+        cluster.run(86_400, load);
+        cluster.run(peak_at - 60, load);
+        cluster.last().wanted
+    };
+    assert_eq!(wanted_before_peak(false), 6);
+    assert!(wanted_before_peak(true) >= 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever the level, up to 8 % of noise around it and what the cluster really needs: after two hours in which to find
+    /// its level, a constant load is left alone for a day.
+    #[test]
+    fn a_constant_load_is_left_alone_once_its_level_is_found(
+        level in 0.5f64..80.0,
+        noisy in 0.0f64..0.08,
+        slack in 0.0f64..2.5,
+        used in 0.6f64..1.0,
+        gpus in 1u32..100,
+        seed in any::<u64>(),
+    ) {
+        let mut cluster = Loop::new(settings(1, 100), gpus);
+        (cluster.slack, cluster.used) = (slack, used);
+        let need = |step: u64| level * (1.0 + noisy * (2.0 * noise(seed, step) - 1.0));
+        // Down from far too many takes several steps, each after a cool-down.
+        cluster.run(7_200, need);
+        let changes = cluster.run(86_400, need);
+        prop_assert!(changes <= 2, "{changes} changes:\n{}", cluster.changes());
+    }
+
+    #[test]
+    fn no_signals_make_it_panic_or_leave_its_limits(
+        samples in prop::collection::vec(
+            (0u32..40, 0u32..10, any::<f64>(), any::<f64>(), any::<u64>(), 0u64..2_000_000_000_000),
+            1..60,
+        ),
+        forecast in any::<bool>(),
+    ) {
+        let mut autoscaler = Autoscaler::new(Settings { forecast, ..settings(2, 20) });
+        for (gpus, coming, needed, deviation, count, now) in samples {
+            let decision = autoscaler.observe(&Signals {
+                now: Time::from_nanos(now),
+                over: INTERVAL,
+                gpus,
+                coming,
+                arrivals: count,
+                answered: count,
+                bad: count / 2,
+                batches: count,
+                rows: count,
+                waiting: count,
+                needed,
+                deviation,
+                busy: vec![needed; gpus as usize],
+            });
+            prop_assert!((2..=20).contains(&decision.wanted));
+            prop_assert!(!decision.explanation.is_empty());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `make bench-autoscale`: a day under Downbeat's autoscaler and under others, and days of constant load.
+
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::disallowed_types,
+    reason = "a benchmark prints, and tells real time"
+)]
+
+use std::path::Path;
+use std::time::Instant;
+
+use downbeat_sim::{Replay, ReplayReport, ScaledRun, Scenario};
+
+fn main() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    // Cargo adds flags of its own.
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    if wanted("day") {
+        println!("A day, four-fold between night and peak, two surges, 20 models (autoscale-day.toml)\n");
+        table(&replay(&folder.join("autoscale-day.toml")));
+    }
+    if wanted("constant") {
+        println!("\nA day of constant load (autoscale-constant.toml), by share of its rate\n");
+        println!(
+            "{:>8} {:>6} {:>9} {:>9} {:>15} {:>9}",
+            "rps", "GPUs", "GPU-hours", "changes", "after 10 min", "bad %"
+        );
+        for share in [0.5, 1.0, 1.7] {
+            constant(&folder.join("autoscale-constant.toml"), share);
+        }
+    }
+}
+
+fn load(path: &Path) -> Scenario {
+    Scenario::load(path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn replay(path: &Path) -> ReplayReport {
+    let begin = Instant::now();
+    let scenario = load(path);
+    let replay = Replay::new(&scenario, scenario.seed).unwrap_or_else(|error| panic!("{error}"));
+    let report = replay.run(&|| {});
+    println!("{} requests in {:.0} s\n", report.requests_simulated, begin.elapsed().as_secs_f64());
+    report
+}
+
+fn table(report: &ReplayReport) {
+    println!(
+        "{:<18} {:>9} {:>8} {:>15} {:>8} {:>14} {:>8} {:>10} {:>8}",
+        "rule",
+        "GPU-hours",
+        "saved %",
+        "of clairvoyant",
+        "bad %",
+        "model-minutes",
+        "missed",
+        "unexcused",
+        "changes"
+    );
+    for run in &report.runs {
+        println!(
+            "{:<18} {:>9.1} {:>8.1} {:>15.2} {:>8.3} {:>14} {:>8} {:>10} {:>8}",
+            run.name,
+            run.gpu_hours,
+            100.0 * run.saved,
+            run.saved_of_clairvoyant,
+            100.0 * run.bad_rate,
+            run.model_minutes,
+            run.missed,
+            run.missed_unexcused,
+            run.changes
+        );
+    }
+    println!(
+        "\nunexcused: model-minutes of 1,000 requests or more with over 1 % bad, outside {:.0} s after a surge or failure",
+        report.provision_s + 30.0
+    );
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+}
+
+fn constant(path: &Path, share: f64) {
+    let scenario = load(path);
+    let scenario = scenario.with_rate(scenario.total_rps * share);
+    let replay = Replay::new(&scenario, scenario.seed).unwrap_or_else(|error| panic!("{error}"));
+    let run: ScaledRun = replay.run_alone(&|| {});
+    println!(
+        "{:>8.0} {:>6} {:>9.1} {:>9} {:>15} {:>9.3}",
+        scenario.total_rps,
+        run.minutes.last().map_or(0, |minute| minute.gpus),
+        run.gpu_hours,
+        run.changes,
+        run.changes_after_start,
+        100.0 * run.bad_rate
+    );
+}
