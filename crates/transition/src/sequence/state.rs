@@ -13,6 +13,8 @@ pub(super) struct State {
     pub(super) driver: Driver,
     /// What runs, by GPU.
     pub(super) pods: Vec<Vec<Pod>>,
+    /// The memory units that run something, a bit each, by GPU.
+    pub(super) busy: Vec<u64>,
     /// The slices there are, by GPU. Only mig-parted leaves slices idle.
     pub(super) slices: Vec<Vec<Placed>>,
     /// GPUs that mig-parted must cut anew before anything wanted can run on them.
@@ -54,6 +56,7 @@ impl State {
         let mut state = State {
             driver,
             pods: case.gpus.iter().map(|gpu| gpu.old.clone()).collect(),
+            busy: vec![0; count],
             slices: vec![Vec::new(); count],
             pending: vec![false; count],
             rates: vec![0; case.services.len()],
@@ -67,6 +70,7 @@ impl State {
         for gpu in 0..count {
             let old: Vec<Placed> = state.case.gpus[gpu].old.iter().map(|&pod| state.case.placed(pod)).collect();
             for &pod in &state.pods[gpu] {
+                state.busy[gpu] |= state.units(pod);
                 state.rates[state.case.service(pod.kind)] += state.case.rate(pod.kind);
             }
             state.slices[gpu] = old.into_iter().chain(state.case.gpus[gpu].idle.iter().copied()).collect();
@@ -125,12 +129,14 @@ impl State {
 
     fn add(&mut self, gpu: GpuIndex, pod: Pod) {
         self.pods[gpu].push(pod);
+        self.busy[gpu] |= self.units(pod);
         self.rates[self.case.service(pod.kind)] += self.case.rate(pod.kind);
         self.refresh(gpu);
     }
 
     fn remove(&mut self, gpu: GpuIndex, pod: Pod) {
         self.pods[gpu].retain(|other| *other != pod);
+        self.busy[gpu] &= !self.units(pod);
         self.rates[self.case.service(pod.kind)] -= self.case.rate(pod.kind);
         self.refresh(gpu);
     }
@@ -151,6 +157,7 @@ impl State {
         };
         let gpu = self.case.add_spare(gpu_type);
         self.pods.push(Vec::new());
+        self.busy.push(0);
         self.slices.push(Vec::new());
         self.pending.push(false);
         self.views.push(View::default());
@@ -199,7 +206,7 @@ impl State {
         if self.pending[gpu] {
             return pods.clone();
         }
-        let overlapping: Vec<Pod> = pods.iter().copied().filter(|&other| self.overlap(gpu, pod, other)).collect();
+        let overlapping: Vec<Pod> = pods.iter().copied().filter(|&other| self.overlap(pod, other)).collect();
         let rest: Vec<Placed> = (pods.iter().filter(|other| !overlapping.contains(other)))
             .chain([&pod])
             .map(|&pod| self.case.placed(pod))
@@ -212,8 +219,14 @@ impl State {
         pods.iter().copied().filter(|other| !new.contains(other)).collect()
     }
 
-    pub(super) fn overlap(&self, gpu: GpuIndex, a: Pod, b: Pod) -> bool {
-        let end = |pod: Pod| pod.start + self.case.model(gpu).profiles[self.case.kinds[pod.kind].profile].size;
-        a.start < end(b) && b.start < end(a)
+    pub(super) fn overlap(&self, a: Pod, b: Pod) -> bool {
+        self.units(a) & self.units(b) != 0
+    }
+
+    /// The memory units of a pod, a bit each. No GPU has more than 64.
+    pub(super) fn units(&self, pod: Pod) -> u64 {
+        let kind = &self.case.kinds[pod.kind];
+        let size = self.case.types[kind.gpu_type].profiles[kind.profile].size;
+        (u64::MAX >> (64 - u32::from(size.clamp(1, 64)))) << pod.start.min(63)
     }
 }

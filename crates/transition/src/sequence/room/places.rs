@@ -71,7 +71,7 @@ impl State {
                 taken.iter().filter(|candidate| candidate.gpu == gpu).map(|candidate| candidate.pod).collect();
             for &start in &self.case.model(gpu).profiles[wanted.profile].starts {
                 let pod = Pod { start, kind };
-                if self.has_room(goal, gpu, &here, pod) {
+                if self.busy[gpu] & self.units(pod) == 0 && self.has_room(goal, gpu, &here, pod) {
                     found.push(Candidate { gpu, pod, conflicts: self.conflicts(gpu, pod) });
                 }
             }
@@ -102,7 +102,7 @@ impl State {
             return false;
         }
         if self.driver == Driver::MigParted {
-            let is_goal = gpu == goal.gpu && (self.pending[gpu] || self.overlap(gpu, pod, goal.pod));
+            let is_goal = gpu == goal.gpu && (self.pending[gpu] || self.overlap(pod, goal.pod));
             return !is_goal && (self.slices[gpu].contains(&self.case.placed(pod)) || self.is_blank(gpu));
         }
         if gpu != goal.gpu {
@@ -123,7 +123,7 @@ impl State {
         if self.pending[gpu] {
             return 1;
         }
-        self.views[gpu].wanted.iter().filter(|wanted| self.overlap(gpu, pod, wanted.pod)).count()
+        self.views[gpu].wanted.iter().filter(|wanted| self.overlap(pod, wanted.pod)).count()
     }
 
     /// Cuts blank GPUs so that the stopgaps fit, and what is left of them into slices of the kinds that most is to be moved of.
