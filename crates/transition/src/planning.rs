@@ -7,7 +7,7 @@ use crate::case::{Case, CaseError, Comparison, GpuIndex, Pod};
 use crate::layout::{Instance, Layout, Slice};
 use crate::order::{self, Ordered};
 use crate::replay::{self, Violations};
-use crate::sequence::{self, Op, Reason, Sequence, Taste};
+use crate::sequence::{self, Effort, Op, Reason, Sequence, Taste};
 use crate::step::{Driver, Phase, Source, SpareGpu, Step, StepKind, Transition};
 use crate::times::{self, StepTimes};
 
@@ -102,23 +102,40 @@ pub fn renumbered(layout: &Layout, numbers: &[(u32, u32)]) -> Layout {
 fn best(case: &Case, options: &Options) -> Option<Transition> {
     // More spares than that were never of use: whatever is in the way on one GPU fits onto an empty one.
     let spare_max = case.gpus.len() + 8;
+    let lower_bound = bound::lower_bound(case, options.driver);
     let mut best: Option<Transition> = None;
     for taste in TASTES {
         let few = best.as_ref().map_or(spare_max, |best| best.spares.len());
         let Some(found) = sequence::sequence(case, options.driver, few, taste) else { continue };
-        let found = written(&found, options, bound::lower_bound(case, options.driver));
-        let merit = |transition: &Transition| (transition.spares.len(), transition.steps.len());
-        let better = best.as_ref().is_none_or(|best| {
-            merit(&found) < merit(best) || (merit(&found) == merit(best) && found.expected_s < best.expected_s)
-        });
-        if better {
+        let found = written(&found, options, lower_bound);
+        if best.as_ref().is_none_or(|best| is_better(&found, best)) {
             best = Some(found);
         }
         if best.as_ref().is_some_and(|best| best.spares.is_empty() && best.steps.len() <= best.lower_bound) {
             break;
         }
     }
-    best
+    let mut best = best?;
+    while !best.spares.is_empty() && options.driver == Driver::Nvml {
+        let Some(found) = sequence::search(case, best.spares.len() - 1, effort(case)) else { break };
+        best = written(&found, options, lower_bound);
+    }
+    Some(best)
+}
+
+/// Fewer spares, then fewer steps, then less time.
+fn is_better(a: &Transition, b: &Transition) -> bool {
+    let merit = |transition: &Transition| (transition.spares.len(), transition.steps.len());
+    merit(a) < merit(b) || (merit(a) == merit(b) && a.expected_s < b.expected_s)
+}
+
+/// How hard a transition with fewer spares is searched for: to the end on a few GPUs, a little on many.
+fn effort(case: &Case) -> Effort {
+    match case.gpus.len() {
+        0..=5 => Effort { visits: 10_000, states: 200_000 },
+        6..=12 => Effort { visits: 100, states: 10_000 },
+        _ => Effort { visits: 8, states: 500 },
+    }
 }
 
 /// Puts a sequence into words.
@@ -169,6 +186,7 @@ fn step(case: &Case, index: usize, op: &Op, ordered: &Ordered, times: &StepTimes
         phase: if kind == StepKind::Migrate { Phase::Compact } else { Phase::Exchange },
         gpu: case.gpus[gpu].number,
         node: case.gpus[gpu].node,
+        gpu_type: case.model(gpu).name.clone(),
         instance: pod.map(|pod| instance(case, pod)),
         from: from.map(|(source, start)| Source {
             gpu: case.gpus[source].number,

@@ -10,6 +10,7 @@
 
 mod exchange;
 mod room;
+mod search;
 mod state;
 mod tidy;
 
@@ -17,6 +18,7 @@ use downbeat_mig::Placed;
 
 use crate::case::{Case, GpuIndex, KindIndex, Pod};
 use crate::step::Driver;
+pub(crate) use search::Effort;
 use state::State;
 
 /// What is done next.
@@ -69,6 +71,18 @@ pub(crate) fn sequence(case: &Case, driver: Driver, spare_max: usize, taste: Tas
             return None;
         }
     }
-    let ops = tidy::tidy(&state.case, driver, state.ops);
-    Some(Sequence { case: state.case, ops, spares: state.spares, rounds })
+    Some(Sequence::of(state, rounds))
+}
+
+/// A sequence with exactly `spares` spare GPUs, found by searching; for NVML.
+pub(crate) fn search(case: &Case, spares: usize, effort: Effort) -> Option<Sequence> {
+    let state = search::search(case, spares, effort)?;
+    Some(Sequence::of(state, 1))
+}
+
+impl Sequence {
+    fn of(state: State, rounds: usize) -> Sequence {
+        let ops = tidy::tidy(&state.case, state.driver, state.ops);
+        Sequence { case: state.case, ops, spares: state.spares, rounds }
+    }
 }

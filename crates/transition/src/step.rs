@@ -88,6 +88,9 @@ pub struct Step {
     pub gpu: u32,
     /// Its node.
     pub node: u32,
+    /// Its model.
+    #[serde(rename = "type")]
+    pub gpu_type: String,
     /// The instance that is started or stopped. For a migration, as it is after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,

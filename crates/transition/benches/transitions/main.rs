@@ -1,14 +1,18 @@
 use downbeat_mig::Catalogue;
 use downbeat_transition::{Driver, Options, plan};
 mod random;
+mod exhaustive;
 use random::Random;
+use exhaustive::{Exhaustive, Answer};
 use rand::RngExt;
 
 fn main() {
     let n: u64 = std::env::args().filter_map(|a| a.parse().ok()).next().unwrap_or(100);
     let catalogue = Catalogue::builtin();
     let gpu = catalogue.find("H200").unwrap();
-    for driver in [Driver::Nvml, Driver::MigParted] {
+    small(n * 5, &catalogue);
+    if n < 8 { return; }
+        for driver in [Driver::Nvml, Driver::MigParted] {
         for mode in ["equal", "free", "rearranged", "holes"] {
             let mut spares = [0usize; 8];
             let (mut steps, mut bound, mut ratio, mut time) = (0, 0, 0.0, 0f64);
@@ -33,5 +37,29 @@ fn main() {
             }
             println!("{driver:?} {mode}: spares {spares:?} steps {steps} bound {bound} ratio {:.3} time avg {:.3} max {worst:.3}", ratio / n as f64, time / n as f64);
         }
+    }
+}
+
+fn small(n: u64, catalogue: &Catalogue) {
+    let gpu = catalogue.find("H200").unwrap();
+    for mode in ["equal", "rearranged"] {
+        let (mut same, mut worse, mut unknown, mut zero) = (0, 0, 0, 0);
+        for seed in 0..n {
+            let mut pick = Random::new(gpu, 1, seed + 77);
+            let a = pick.rng.random_range(1..=4u32);
+            let services = pick.rng.random_range(1..=4usize.min(a as usize));
+            let mut random = Random::new(gpu, services, seed);
+            let from = random.layout(a, 0.1);
+            let to = if mode == "rearranged" { random.rearranged(&from) } else { random.layout(a, 0.1) };
+            let found = plan(&from, &to, &catalogue, &Options::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let k = found.spares.len();
+            if k == 0 { zero += 1; continue; }
+            match Exhaustive::new(gpu, &from, &to, k - 1).answer(20_000) {
+                Answer::Reachable => { worse += 1; println!("  {mode} seed {seed}: planner {k}, search fewer, gpus {a} services {services}"); }
+                Answer::Unreachable => same += 1,
+                Answer::Unknown => unknown += 1,
+            }
+        }
+        println!("small {mode}: zero {zero} same {same} worse {worse} unknown {unknown}");
     }
 }

@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Random layouts of GPUs of one model for services with random throughputs.
-pub struct Random<'a> {
-    pub rng: Xoshiro256PlusPlus,
+pub(crate) struct Random<'a> {
+    pub(crate) rng: Xoshiro256PlusPlus,
     gpu: &'a GpuModel,
     states: Vec<Vec<Placed>>,
     /// By service and profile.
@@ -18,7 +18,7 @@ pub struct Random<'a> {
 const GPUS_PER_NODE: u32 = 8;
 
 impl<'a> Random<'a> {
-    pub fn new(gpu: &'a GpuModel, services: usize, seed: u64) -> Random<'a> {
+    pub(crate) fn new(gpu: &'a GpuModel, services: usize, seed: u64) -> Random<'a> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let partitions = Partitions::of(gpu, &gpu.plain());
         let states = partitions.maximal_states().into_iter().map(<[Placed]>::to_vec).collect();
@@ -39,7 +39,7 @@ impl<'a> Random<'a> {
 
     /// `gpus` GPUs, each cut in some maximal way; a share of the slices stays empty. Every service has an instance where there are
     /// slices enough.
-    pub fn layout(&mut self, gpus: u32, empty_share: f64) -> Layout {
+    pub(crate) fn layout(&mut self, gpus: u32, empty_share: f64) -> Layout {
         let mut slots: Vec<(u32, Placed)> = Vec::new();
         for gpu in 0..gpus {
             let state = self.rng.random_range(0..self.states.len());
@@ -59,7 +59,7 @@ impl<'a> Random<'a> {
 
     /// The instances of `layout`, each GPU's with those of some other GPU of the same cut where there is one, and every GPU cut the
     /// other way round where it can be: as many instances of each kind as before, elsewhere.
-    pub fn rearranged(&mut self, layout: &Layout) -> Layout {
+    pub(crate) fn rearranged(&mut self, layout: &Layout) -> Layout {
         let mut contents: Vec<Vec<Instance>> = layout.gpus.iter().map(|gpu| gpu.instances.clone()).collect();
         self.shuffle(&mut contents);
         // Slices of one profile are dealt anew over all GPUs.

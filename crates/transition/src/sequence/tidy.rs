@@ -3,14 +3,14 @@
 use downbeat_mig::Placed;
 
 use super::Op;
-use crate::case::{Case, GpuIndex, Pod, Rate};
+use crate::case::{Case, GpuIndex, KindIndex, Pod, Rate};
 use crate::step::Driver;
 
-/// Joins a creation and a later deletion of the same kind into a migration wherever the rest still goes through.
+/// Makes one step of two, or none, wherever the rest still goes through.
 pub(super) fn tidy(case: &Case, driver: Driver, mut ops: Vec<Op>) -> Vec<Op> {
     let mut at = 0;
     while at < ops.len() {
-        match joined(case, driver, &ops, at) {
+        match shortened(case, driver, &ops, at) {
             Some(shorter) => ops = shorter,
             None => at += 1,
         }
@@ -18,21 +18,28 @@ pub(super) fn tidy(case: &Case, driver: Driver, mut ops: Vec<Op>) -> Vec<Op> {
     ops
 }
 
-/// The sequence with the creation at `at` and some deletion of its kind in one step.
-fn joined(case: &Case, driver: Driver, ops: &[Op], at: usize) -> Option<Vec<Op>> {
-    let Op::Create { gpu, pod, reason } = ops[at] else { return None };
+/// The sequence without the step at `at`, or with that step and a later one in one.
+fn shortened(case: &Case, driver: Driver, ops: &[Op], at: usize) -> Option<Vec<Op>> {
+    if driver == Driver::MigParted && matches!(ops[at], Op::Repartition { .. }) {
+        let mut shorter = ops.to_vec();
+        shorter.remove(at);
+        return goes_through(case, driver, &shorter).then_some(shorter);
+    }
     for later in at + 1..ops.len() {
-        let Op::Delete { gpu: source, pod: old, .. } = ops[later] else { continue };
-        if old.kind != pod.kind || (source, old.start) == (gpu, pod.start) {
-            continue;
-        }
-        let migration =
-            Op::Migrate { from: (source, old.start), to: (gpu, pod.start), kind: pod.kind, reason };
+        let Some(one) = in_one(&ops[at], &ops[later]) else { continue };
         // At the time of either.
         for (stays, goes) in [(at, later), (later, at)] {
             let mut shorter = ops.to_vec();
-            shorter[stays] = migration.clone();
-            shorter.remove(goes);
+            match &one {
+                Some(one) => {
+                    shorter[stays] = one.clone();
+                    shorter.remove(goes);
+                }
+                None => {
+                    shorter.remove(at.max(later));
+                    shorter.remove(at.min(later));
+                }
+            }
             if goes_through(case, driver, &shorter) {
                 return Some(shorter);
             }
@@ -41,49 +48,103 @@ fn joined(case: &Case, driver: Driver, ops: &[Op], at: usize) -> Option<Vec<Op>>
     None
 }
 
+/// What two steps come to: one step, or nothing.
+fn in_one(first: &Op, then: &Op) -> Option<Option<Op>> {
+    let (kind, reason) = match *then {
+        Op::Create { pod, reason, .. } | Op::Delete { pod, reason, .. } => (pod.kind, reason),
+        Op::Migrate { kind, reason, .. } => (kind, reason),
+        Op::Repartition { .. } => return None,
+    };
+    let (come, go) = (comes_and_goes(first, kind)?, comes_and_goes(then, kind)?);
+    let (from, to) = match (come, go) {
+        // A creation and a deletion, in either order, are a migration.
+        ((None, Some(to)), (Some(from), None)) | ((Some(from), None), (None, Some(to))) => (Some(from), Some(to)),
+        // What goes on from where it came to went there at once.
+        ((from, Some(stop)), (Some(again), to)) if stop == again => (from, to),
+        _ => return None,
+    };
+    let pod = |start: u8| Pod { start, kind };
+    Some(match (from, to) {
+        (Some(from), Some(to)) if from == to => None,
+        (Some(from), Some(to)) => Some(Op::Migrate { from, to, kind, reason }),
+        (None, Some((gpu, start))) => Some(Op::Create { gpu, pod: pod(start), reason }),
+        (Some((gpu, start)), None) => Some(Op::Delete { gpu, pod: pod(start), reason }),
+        (None, None) => None,
+    })
+}
+
+/// A seat: GPU and start.
+type Seat = (GpuIndex, u8);
+
+/// Where a step takes an instance of a kind from, and where to.
+fn comes_and_goes(op: &Op, kind: KindIndex) -> Option<(Option<Seat>, Option<Seat>)> {
+    match *op {
+        Op::Create { gpu, pod, .. } if pod.kind == kind => Some((None, Some((gpu, pod.start)))),
+        Op::Delete { gpu, pod, .. } if pod.kind == kind => Some((Some((gpu, pod.start)), None)),
+        Op::Migrate { from, to, kind: moved, .. } if moved == kind => Some((Some(from), Some(to))),
+        _ => None,
+    }
+}
+
+/// A cluster on which a sequence is tried.
+struct Trial<'a> {
+    case: &'a Case,
+    driver: Driver,
+    pods: Vec<Vec<Pod>>,
+    /// The slices that mig-parted has left each GPU with.
+    slices: Vec<Vec<Placed>>,
+    rates: Vec<Rate>,
+}
+
 /// Whether a sequence keeps the floors and has room for everything.
 fn goes_through(case: &Case, driver: Driver, ops: &[Op]) -> bool {
-    let mut pods: Vec<Vec<Pod>> = case.gpus.iter().map(|gpu| gpu.old.clone()).collect();
-    let mut rates: Vec<Rate> = vec![0; case.services.len()];
-    for pod in pods.iter().flatten() {
-        rates[case.service(pod.kind)] += case.rate(pod.kind);
+    let slices = |gpu: &crate::case::CaseGpu| {
+        gpu.old.iter().map(|&pod| case.placed(pod)).chain(gpu.idle.iter().copied()).collect()
+    };
+    let mut trial = Trial {
+        case,
+        driver,
+        pods: case.gpus.iter().map(|gpu| gpu.old.clone()).collect(),
+        slices: case.gpus.iter().map(slices).collect(),
+        rates: vec![0; case.services.len()],
+    };
+    for pod in case.gpus.iter().flat_map(|gpu| &gpu.old) {
+        trial.rates[case.service(pod.kind)] += case.rate(pod.kind);
     }
-    // The slices that mig-parted has left a GPU with, once it has.
-    let mut cut: Vec<Option<&[Placed]>> = vec![None; case.gpus.len()];
-    let add = |pods: &mut Vec<Vec<Pod>>, cut: &[Option<&[Placed]>], gpu: GpuIndex, pod: Pod| {
-        pods[gpu].push(pod);
-        let placed: Vec<Placed> = pods[gpu].iter().map(|&pod| case.placed(pod)).collect();
-        let there = driver == Driver::Nvml || cut[gpu].is_none_or(|slices| slices.contains(&case.placed(pod)));
-        there && case.model(gpu).allows(&placed)
-    };
-    let remove = |pods: &mut Vec<Vec<Pod>>, gpu: GpuIndex, pod: Pod| {
-        let before = pods[gpu].len();
-        pods[gpu].retain(|other| *other != pod);
-        pods[gpu].len() < before
-    };
-    for op in ops {
-        let fine = match op {
-            Op::Create { gpu, pod, .. } => {
-                rates[case.service(pod.kind)] += case.rate(pod.kind);
-                add(&mut pods, &cut, *gpu, *pod)
-            }
+    ops.iter().all(|op| trial.takes(op))
+}
+
+impl Trial<'_> {
+    fn takes(&mut self, op: &Op) -> bool {
+        match op {
+            Op::Create { gpu, pod, .. } => self.add(*gpu, *pod),
             Op::Delete { gpu, pod, .. } => {
-                let service = case.service(pod.kind);
-                rates[service] -= case.rate(pod.kind);
-                remove(&mut pods, *gpu, *pod) && rates[service] >= case.floors[service]
+                let service = self.case.service(pod.kind);
+                self.remove(*gpu, *pod) && self.rates[service] >= self.case.floors[service]
             }
             Op::Migrate { from, to, kind, .. } => {
-                add(&mut pods, &cut, to.0, Pod { start: to.1, kind: *kind })
-                    && remove(&mut pods, from.0, Pod { start: from.1, kind: *kind })
+                self.add(to.0, Pod { start: to.1, kind: *kind })
+                    && self.remove(from.0, Pod { start: from.1, kind: *kind })
             }
             Op::Repartition { gpu, slices } => {
-                cut[*gpu] = Some(slices);
-                driver == Driver::Nvml || pods[*gpu].is_empty()
+                self.slices[*gpu].clone_from(slices);
+                self.driver == Driver::Nvml || self.pods[*gpu].is_empty()
             }
-        };
-        if !fine {
-            return false;
         }
     }
-    true
+
+    fn add(&mut self, gpu: GpuIndex, pod: Pod) -> bool {
+        let placed = self.case.placed(pod);
+        self.pods[gpu].push(pod);
+        self.rates[self.case.service(pod.kind)] += self.case.rate(pod.kind);
+        let all: Vec<Placed> = self.pods[gpu].iter().map(|&pod| self.case.placed(pod)).collect();
+        (self.driver == Driver::Nvml || self.slices[gpu].contains(&placed)) && self.case.model(gpu).allows(&all)
+    }
+
+    fn remove(&mut self, gpu: GpuIndex, pod: Pod) -> bool {
+        let Some(at) = self.pods[gpu].iter().position(|other| *other == pod) else { return false };
+        self.pods[gpu].swap_remove(at);
+        self.rates[self.case.service(pod.kind)] -= self.case.rate(pod.kind);
+        true
+    }
 }
