@@ -7,6 +7,7 @@ mod plan;
 mod profile;
 mod serve;
 mod simulate;
+mod transition;
 mod worker;
 
 use std::io::{self, Write};
@@ -30,6 +31,7 @@ enum Command {
     Simulate(simulate::Arguments),
     Goodput(goodput::Arguments),
     Plan(Box<plan::Arguments>),
+    Transition(transition::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Goodput(arguments) => goodput::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Transition(arguments) => transition::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

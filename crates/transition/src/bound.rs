@@ -14,7 +14,8 @@ pub(crate) fn lower_bound(case: &Case, driver: Driver) -> usize {
     for gpu in &case.gpus {
         let slices = gpu.old.iter().map(|&pod| case.placed(pod)).chain(gpu.idle.iter().copied());
         let slices: Vec<_> = slices.collect();
-        let cut = driver == Driver::MigParted && gpu.new.iter().any(|&pod| !slices.contains(&case.placed(pod)));
+        let cut =
+            driver == Driver::MigParted && gpu.new.iter().any(|&pod| !slices.contains(&case.placed(pod)));
         cuts += usize::from(cut);
         let only = |these: &[Pod], those: &[Pod], counts: &mut Vec<usize>| {
             for pod in these.iter().filter(|pod| cut || !those.contains(pod)) {

@@ -150,6 +150,8 @@ impl Case {
                 && kind.gpu_type == gpu_type
                 && kind.profile == found.placed.profile
                 && kind.model == found.model
+                // One that serves nothing, because stopping it failed, is no sibling of those that serve.
+                && (kind.rate == 0) == (rate == 0)
         };
         let kind = match self.kinds.iter().position(same) {
             Some(index) => {

@@ -9,10 +9,18 @@
 //!
 //! Nothing here knows the simulator, reads a clock or prints.
 
+// What makes random layouts for the benchmark makes them for the tests.
+#[cfg(test)]
+extern crate self as downbeat_transition;
+#[cfg(test)]
+#[path = "../benches/transitions/random.rs"]
+mod random;
+
 mod bound;
 mod case;
 mod layout;
 mod order;
+mod page;
 mod planning;
 pub mod replay;
 mod resume;
@@ -22,6 +30,7 @@ mod times;
 
 pub use case::{CaseError, Comparison};
 pub use layout::{Gpu, Instance, Layout, ServiceName, Slice};
+pub use page::page;
 pub use planning::{Options, PlanError, plan, renumbered};
 pub use resume::{ResumeError, state_after};
 pub use step::{Driver, Phase, Source, SpareGpu, Step, StepKind, Transition};

@@ -7,6 +7,8 @@
 
 mod ancestors;
 mod space;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,8 @@
 //! From two layouts to the steps between them.
 
+#[cfg(test)]
+mod tests;
+
 use downbeat_mig::{Catalogue, Placed};
 
 use crate::bound;
@@ -132,7 +135,7 @@ fn is_better(a: &Transition, b: &Transition) -> bool {
 /// How hard a transition with fewer spares is searched for: to the end on a few GPUs, a little on many.
 fn effort(case: &Case) -> Effort {
     match case.gpus.len() {
-        0..=5 => Effort { visits: 10_000, states: 200_000 },
+        0..=5 => Effort { visits: 3_000, states: 60_000 },
         6..=12 => Effort { visits: 100, states: 10_000 },
         _ => Effort { visits: 8, states: 500 },
     }

@@ -40,7 +40,12 @@ const MOMENTS_MAX: usize = 3_000;
 pub struct Violations(pub Vec<String>);
 
 /// Checks a transition between two layouts. For one that was renumbered, `to` is the [renumbered](crate::renumbered) layout.
-pub fn check(from: &Layout, to: &Layout, transition: &Transition, catalogue: &Catalogue) -> Result<(), Violations> {
+pub fn check(
+    from: &Layout,
+    to: &Layout,
+    transition: &Transition,
+    catalogue: &Catalogue,
+) -> Result<(), Violations> {
     let one = |wrong: String| Violations(vec![wrong]);
     let ground = Ground::new(from, to, transition, catalogue).map_err(one)?;
     let precedence = Precedence::of(&transition.steps).map_err(one)?;
@@ -86,7 +91,12 @@ struct Ground {
 }
 
 impl Ground {
-    fn new(from: &Layout, to: &Layout, transition: &Transition, catalogue: &Catalogue) -> Result<Ground, String> {
+    fn new(
+        from: &Layout,
+        to: &Layout,
+        transition: &Transition,
+        catalogue: &Catalogue,
+    ) -> Result<Ground, String> {
         let mut models = BTreeMap::new();
         let listed = from.gpus.iter().chain(&to.gpus).map(|gpu| (gpu.gpu, &gpu.gpu_type));
         for (number, name) in listed.chain(transition.spares.iter().map(|gpu| (gpu.gpu, &gpu.gpu_type))) {
@@ -106,7 +116,8 @@ impl Ground {
         };
         // Where the layouts count instances of a kind differently, the lower figure holds.
         for gpu in from.gpus.iter().chain(&to.gpus) {
-            for instance in &gpu.instances {
+            // One that serves nothing, because stopping it failed, says nothing about its siblings.
+            for instance in gpu.instances.iter().filter(|instance| instance.throughput_rps > 0.0) {
                 let rate = (instance.throughput_rps * 1e6).round() as i64;
                 let key = ground.key(gpu.gpu, instance);
                 let known = ground.rates.entry(key).or_insert(rate);
@@ -128,6 +139,9 @@ impl Ground {
 
     /// What an instance serves; one that neither layout knows serves nothing.
     fn rate(&self, gpu: u32, instance: &Instance) -> i64 {
+        if instance.throughput_rps == 0.0 {
+            return 0;
+        }
         self.rates.get(&self.key(gpu, instance)).copied().unwrap_or(0)
     }
 

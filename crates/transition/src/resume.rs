@@ -1,5 +1,8 @@
 //! Where a transition stands that was not finished.
 
+#[cfg(test)]
+mod tests;
+
 use crate::layout::{Gpu, Instance, Layout, ServiceName, Slice};
 use crate::step::{Step, StepKind, Transition};
 
@@ -8,7 +11,12 @@ use crate::step::{Step, StepKind, Transition};
 /// A failed step has done the least it may have done and cost the most it may have cost: an instance that was to come is not there, one
 /// that was to go serves no more but is still in its slice, and slices that were to change are gone. A failed migration leaves the instance
 /// where it was. Steps in neither list have not begun.
-pub fn state_after(from: &Layout, transition: &Transition, ended: &[u32], failed: &[u32]) -> Result<Layout, ResumeError> {
+pub fn state_after(
+    from: &Layout,
+    transition: &Transition,
+    ended: &[u32],
+    failed: &[u32],
+) -> Result<Layout, ResumeError> {
     let mut state = from.clone();
     for spare in &transition.spares {
         let (gpu, node, gpu_type) = (spare.gpu, spare.node, spare.gpu_type.clone());
@@ -42,7 +50,9 @@ pub fn state_after(from: &Layout, transition: &Transition, ended: &[u32], failed
             fail(&mut state, step);
         }
     }
-    state.gpus.retain(|gpu| from.gpus.iter().any(|old| old.gpu == gpu.gpu) || !gpu.instances.is_empty() || !gpu.idle.is_empty());
+    state.gpus.retain(|gpu| {
+        from.gpus.iter().any(|old| old.gpu == gpu.gpu) || !gpu.instances.is_empty() || !gpu.idle.is_empty()
+    });
     state.gpus.sort_by_key(|gpu| gpu.gpu);
     for service in state.gpus.iter().flat_map(|gpu| &gpu.instances).map(|instance| instance.service.clone()) {
         if !state.services.iter().any(|known| known.name == service) {

@@ -127,3 +127,29 @@ pub struct Source {
     /// The memory unit it began at.
     pub start: u8,
 }
+
+impl Step {
+    /// What it does, in words.
+    pub fn describe(&self) -> String {
+        let slices = |slices: &[Slice]| -> String {
+            let names: Vec<String> =
+                slices.iter().map(|slice| format!("{}@{}", slice.profile, slice.start)).collect();
+            if names.is_empty() { "nothing".to_owned() } else { names.join(" ") }
+        };
+        let Some(instance) = &self.instance else {
+            return format!("repartition GPU {} into {}", self.gpu, slices(&self.makes));
+        };
+        let what = format!("{} {}", instance.profile, instance.service);
+        match (self.kind, &self.from) {
+            (StepKind::Migrate, Some(from)) => {
+                let local = if from.node == self.node { "" } else { " on another node" };
+                format!(
+                    "migrate {what} from GPU {}@{} to GPU {}@{}{local}",
+                    from.gpu, from.start, self.gpu, instance.start
+                )
+            }
+            (StepKind::Delete, _) => format!("delete {what} on GPU {}@{}", self.gpu, instance.start),
+            _ => format!("create {what} on GPU {}@{}", self.gpu, instance.start),
+        }
+    }
+}

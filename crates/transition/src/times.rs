@@ -1,5 +1,8 @@
 //! How long steps take, and when each begins if it begins as soon as it may.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;

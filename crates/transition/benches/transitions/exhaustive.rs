@@ -39,17 +39,19 @@ pub(crate) struct Exhaustive<'a> {
 impl<'a> Exhaustive<'a> {
     pub(crate) fn new(gpu: &'a GpuModel, from: &Layout, to: &Layout, spares: usize) -> Exhaustive<'a> {
         let numbers: BTreeSet<u32> = from.gpus.iter().chain(&to.gpus).map(|gpu| gpu.gpu).collect();
-        let seat_of: BTreeMap<u32, usize> = numbers.iter().enumerate().map(|(seat, gpu)| (*gpu, seat)).collect();
+        let seat_of: BTreeMap<u32, usize> =
+            numbers.iter().enumerate().map(|(seat, gpu)| (*gpu, seat)).collect();
         let mut services: Vec<String> = Vec::new();
         let mut kinds: Vec<(usize, usize, u64)> = Vec::new();
         let mut seats = |layout: &Layout| -> Bare {
             let mut seats = Bare::new();
             for there in &layout.gpus {
                 for instance in &there.instances {
-                    let service = services.iter().position(|name| *name == instance.service).unwrap_or_else(|| {
-                        services.push(instance.service.clone());
-                        services.len() - 1
-                    });
+                    let service =
+                        services.iter().position(|name| *name == instance.service).unwrap_or_else(|| {
+                            services.push(instance.service.clone());
+                            services.len() - 1
+                        });
                     let profile = gpu.profile(&instance.profile).unwrap_or(0);
                     let kind = (service, profile, (instance.throughput_rps * 1e6).round() as u64);
                     let index = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
@@ -62,8 +64,14 @@ impl<'a> Exhaustive<'a> {
             seats
         };
         let (from, to) = (seats(from), seats(to));
-        let mut search =
-            Exhaustive { gpu, gpus: numbers.len() + spares, kinds, floors: vec![0; services.len()], from, to };
+        let mut search = Exhaustive {
+            gpu,
+            gpus: numbers.len() + spares,
+            kinds,
+            floors: vec![0; services.len()],
+            from,
+            to,
+        };
         let (old, new) = (search.rates(&search.from), search.rates(&search.to));
         search.floors = old.into_iter().zip(new).map(|(old, new)| old.min(new)).collect();
         search
@@ -153,7 +161,15 @@ impl<'a> Exhaustive<'a> {
     }
 
     /// Every smallest set of seats that serves `need`.
-    fn pay(&self, state: &Bare, gone: Seat, need: u64, rooms: &[Seat], taken: &mut Vec<Seat>, moves: &mut Vec<Bare>) {
+    fn pay(
+        &self,
+        state: &Bare,
+        gone: Seat,
+        need: u64,
+        rooms: &[Seat],
+        taken: &mut Vec<Seat>,
+        moves: &mut Vec<Bare>,
+    ) {
         let paid: u64 = taken.iter().map(|seat| self.kinds[seat.2].2).sum();
         if paid >= need {
             let smallest = taken.iter().all(|seat| paid - self.kinds[seat.2].2 < need);

@@ -26,7 +26,8 @@ impl<'a> Random<'a> {
             .map(|_| {
                 // Between well under and well over what the slice is of the GPU.
                 let (base, power) = (rng.random_range(20.0..400.0), rng.random_range(0.6..1.3));
-                let mut rate = |compute: u8| base * f64::from(compute).powf(power) * rng.random_range(0.9..1.1);
+                let mut rate =
+                    |compute: u8| base * f64::from(compute).powf(power) * rng.random_range(0.9..1.1);
                 gpu.profiles.iter().map(|profile| rate(profile.compute)).collect::<Vec<f64>>()
             })
             .collect();
@@ -117,7 +118,9 @@ impl<'a> Random<'a> {
         };
         Layout {
             gpus: (0..gpus).map(gpu).filter(|gpu| !gpu.instances.is_empty()).collect(),
-            services: (0..self.services()).map(|service| ServiceName { name: format!("s{service}") }).collect(),
+            services: (0..self.services())
+                .map(|service| ServiceName { name: format!("s{service}") })
+                .collect(),
         }
     }
 }

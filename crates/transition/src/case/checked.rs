@@ -37,8 +37,7 @@ pub(super) fn check(layout: &Layout, side: &'static str, catalogue: &Catalogue) 
         if !seen.insert(gpu.gpu) {
             return Err(wrong("it is there twice".to_owned()));
         }
-        let model =
-            catalogue.find(&gpu.gpu_type).map_err(|cause| CaseError::UnknownGpu { side, cause })?;
+        let model = catalogue.find(&gpu.gpu_type).map_err(|cause| CaseError::UnknownGpu { side, cause })?;
         check_slices(gpu, model).map_err(wrong)?;
         for instance in &gpu.instances {
             let rate = instance.throughput_rps;
@@ -62,16 +61,23 @@ fn check_slices(gpu: &Gpu, model: &GpuModel) -> Result<(), String> {
     for slice in slices {
         let Some(profile) = exact(model, &slice.profile) else {
             let known: Vec<&str> = model.profiles.iter().map(|profile| profile.name.as_str()).collect();
-            return Err(format!("{} has no slice {:?}; it has {}", model.name, slice.profile, known.join(", ")));
+            return Err(format!(
+                "{} has no slice {:?}; it has {}",
+                model.name,
+                slice.profile,
+                known.join(", ")
+            ));
         };
         let found = &model.profiles[profile];
         if !found.starts.contains(&slice.start) {
-            return Err(format!("{} may not begin at {}, only at {:?}", found.name, slice.start, found.starts));
+            return Err(format!(
+                "{} may not begin at {}, only at {:?}",
+                found.name, slice.start, found.starts
+            ));
         }
         let ends = |other: &Placed| other.start + model.profiles[other.profile].size;
-        let clash = placed
-            .iter()
-            .find(|other| other.start < slice.start + found.size && slice.start < ends(other));
+        let clash =
+            placed.iter().find(|other| other.start < slice.start + found.size && slice.start < ends(other));
         if let Some(other) = clash {
             return Err(format!(
                 "{} at {} and {} at {} overlap",
@@ -111,7 +117,8 @@ pub(super) fn check_together(from: &Layout, to: &Layout, comparison: Comparison)
         }
     }
     let (first, second) = (named(from), named(to));
-    let only = |these: &BTreeSet<String>, those: &BTreeSet<String>| these.difference(those).cloned().collect();
+    let only =
+        |these: &BTreeSet<String>, those: &BTreeSet<String>| these.difference(those).cloned().collect();
     if first != second && !comparison.services_may_differ {
         let (only_first, only_second) = (only(&first, &second), only(&second, &first));
         return Err(CaseError::DifferentServices { only_first, only_second });

@@ -24,7 +24,9 @@ pub enum CaseError {
         cause: UnknownGpu,
     },
     /// The layouts are for different GPUs.
-    #[error("the plans are for different GPU types: the first for {first}, the second for {second}; plan both for the same")]
+    #[error(
+        "the plans are for different GPU types: the first for {first}, the second for {second}; plan both for the same"
+    )]
     DifferentTypes {
         /// Types of the first.
         first: String,
@@ -32,7 +34,9 @@ pub enum CaseError {
         second: String,
     },
     /// A GPU differs in what cannot change.
-    #[error("GPU {gpu} is {first} in the first plan and {second} in the second; plan the second with `downbeat plan --from` the first")]
+    #[error(
+        "GPU {gpu} is {first} in the first plan and {second} in the second; plan the second with `downbeat plan --from` the first"
+    )]
     DifferentGpu {
         /// Its number.
         gpu: u32,
@@ -42,7 +46,10 @@ pub enum CaseError {
         second: String,
     },
     /// Services are on one side only.
-    #[error("{}; give both plans the same services, or say --services-may-differ to start and retire them", one_sided(only_first, only_second))]
+    #[error(
+        "{}; give both plans the same services, or say --services-may-differ to start and retire them",
+        one_sided(only_first, only_second)
+    )]
     DifferentServices {
         /// Those only the first layout has.
         only_first: Vec<String>,
@@ -59,7 +66,10 @@ fn one_sided(first: &[String], second: &[String]) -> String {
         format!("{service} {}{more} {is} in the {here} plan and not in the {there}", some.join(", "))
     };
     let sides = [(first, "first", "second"), (second, "second", "first")];
-    let sides: Vec<String> =
-        sides.iter().filter(|side| !side.0.is_empty()).map(|(names, here, there)| side(names, here, there)).collect();
+    let sides: Vec<String> = sides
+        .iter()
+        .filter(|side| !side.0.is_empty())
+        .map(|(names, here, there)| side(names, here, there))
+        .collect();
     sides.join("; ")
 }

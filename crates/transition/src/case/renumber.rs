@@ -24,7 +24,8 @@ pub(super) fn renumber(from: &Layout, to: &mut Layout) -> Vec<(u32, u32)> {
     };
     let mut pairs = Vec::new();
     for (seat, gpu) in to.gpus.iter().enumerate() {
-        for (content, other) in to.gpus.iter().enumerate().filter(|(_, other)| other.gpu_type == gpu.gpu_type) {
+        for (content, other) in to.gpus.iter().enumerate().filter(|(_, other)| other.gpu_type == gpu.gpu_type)
+        {
             pairs.push((common(gpu, other), seat == content, seat, content));
         }
     }

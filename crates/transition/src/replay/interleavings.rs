@@ -94,13 +94,25 @@ fn histories(ground: &Ground, from: &Layout, steps: &[Step]) -> Result<Histories
 }
 
 impl Histories {
-    fn add_slice(&mut self, ground: &Ground, gpu: u32, slice: &Slice, from: Option<Event>) -> Result<(), String> {
+    fn add_slice(
+        &mut self,
+        ground: &Ground,
+        gpu: u32,
+        slice: &Slice,
+        from: Option<Event>,
+    ) -> Result<(), String> {
         let size = ground.profile(gpu, &slice.profile)?.size;
         self.slices.push(Span { gpu, slice: slice.clone(), size, from, to: None, host: 0 });
         Ok(())
     }
 
-    fn add_instance(&mut self, ground: &Ground, gpu: u32, slice: &Slice, from: Option<Event>) -> Result<(), String> {
+    fn add_instance(
+        &mut self,
+        ground: &Ground,
+        gpu: u32,
+        slice: &Slice,
+        from: Option<Event>,
+    ) -> Result<(), String> {
         let size = ground.profile(gpu, &slice.profile)?.size;
         let host = self.alive(gpu, slice)?;
         self.instances.push(Span { gpu, slice: slice.clone(), size, from, to: None, host });
@@ -240,7 +252,8 @@ fn floors(ground: &Ground, from: &Layout, steps: &[Step], precedence: &Precedenc
     for (service, &floor) in &ground.floors {
         let mut losses = Vec::new();
         for (index, step) in steps.iter().enumerate() {
-            let Some(instance) = step.instance.as_ref().filter(|instance| instance.service == *service) else {
+            let Some(instance) = step.instance.as_ref().filter(|instance| instance.service == *service)
+            else {
                 continue;
             };
             let rate = ground.rate(step.gpu, instance);

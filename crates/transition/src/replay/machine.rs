@@ -50,7 +50,8 @@ impl<'a> Machine<'a> {
                 let instance = step.instance.as_ref().ok_or("it names no instance")?;
                 if let Some(from) = step.from.as_ref().filter(|_| step.kind == StepKind::Migrate) {
                     let old = self.find(from.gpu, from.start)?;
-                    let (old, serves) = (&self.running[old].instance, self.running[old].life == Life::Serving);
+                    let (old, serves) =
+                        (&self.running[old].instance, self.running[old].life == Life::Serving);
                     let same = old.service == instance.service && old.model == instance.model;
                     if !same || old.profile != instance.profile || !serves {
                         return Err(format!("what it moves is not there, serving {:?}", instance.service));
@@ -66,7 +67,10 @@ impl<'a> Machine<'a> {
                     return Err("mig-parted changes slices in repartitions only".to_owned());
                 }
                 if !self.slices.contains(&(step.gpu, instance.slice())) {
-                    return Err(format!("GPU {} has no slice {} at {}", step.gpu, instance.profile, instance.start));
+                    return Err(format!(
+                        "GPU {} has no slice {} at {}",
+                        step.gpu, instance.profile, instance.start
+                    ));
                 }
                 if self.closed.contains(&step.gpu) {
                     return Err(format!("GPU {} is being repartitioned", step.gpu));
@@ -155,7 +159,8 @@ impl<'a> Machine<'a> {
                 return Err(format!("something runs in the slice at {} of GPU {gpu}", slice.start));
             }
             let index = self.slices.iter().position(|(there, known)| *there == gpu && known == slice);
-            let index = index.ok_or_else(|| format!("GPU {gpu} has no slice {} at {}", slice.profile, slice.start))?;
+            let index = index
+                .ok_or_else(|| format!("GPU {gpu} has no slice {} at {}", slice.profile, slice.start))?;
             self.slices.remove(index);
         }
         Ok(())
@@ -172,7 +177,8 @@ impl<'a> Machine<'a> {
                 for unit in slice.start..slice.start + profile.size {
                     *units.get_mut(usize::from(unit)).ok_or("a slice ends beyond the GPU")? += 1;
                 }
-                let like = (self.slices.iter()).filter(|(gpu, other)| *gpu == number && other.profile == slice.profile);
+                let like = (self.slices.iter())
+                    .filter(|(gpu, other)| *gpu == number && other.profile == slice.profile);
                 if like.count() > usize::from(profile.most) {
                     return Err(format!("GPU {number}: more than {} of {}", profile.most, profile.name));
                 }
@@ -185,12 +191,18 @@ impl<'a> Machine<'a> {
             }
         }
         for (service, &floor) in &self.ground.floors {
-            let serving =
-                self.running.iter().filter(|running| running.life != Life::Starting && running.life != Life::Stopping);
+            let serving = self
+                .running
+                .iter()
+                .filter(|running| running.life != Life::Starting && running.life != Life::Stopping);
             let rates = serving.filter(|running| running.instance.service == *service);
             let total: i64 = rates.map(|running| self.ground.rate(running.gpu, &running.instance)).sum();
             if total < floor {
-                return Err(format!("service {service:?} has {} of {} requests per second", micro(total), micro(floor)));
+                return Err(format!(
+                    "service {service:?} has {} of {} requests per second",
+                    micro(total),
+                    micro(floor)
+                ));
             }
         }
         Ok(())
@@ -201,7 +213,8 @@ impl<'a> Machine<'a> {
         let key = |gpu: u32, instance: &Instance| {
             (gpu, instance.start, instance.profile.clone(), instance.service.clone(), instance.model.clone())
         };
-        let mut there: Vec<_> = self.running.iter().map(|running| key(running.gpu, &running.instance)).collect();
+        let mut there: Vec<_> =
+            self.running.iter().map(|running| key(running.gpu, &running.instance)).collect();
         let mut wanted: Vec<_> = (layout.gpus.iter())
             .flat_map(|gpu| gpu.instances.iter().map(move |instance| key(gpu.gpu, instance)))
             .collect();

@@ -38,7 +38,10 @@ impl Precedence {
             for &id in &step.after {
                 let before = (id as usize).wrapping_sub(1);
                 if before >= index {
-                    return Err(format!("step {} waits for step {id}, which does not come before it", step.id));
+                    return Err(format!(
+                        "step {} waits for step {id}, which does not come before it",
+                        step.id
+                    ));
                 }
                 row[before / 64] |= 1 << (before % 64);
                 for (word, more) in row.iter_mut().zip(&rows[before]) {

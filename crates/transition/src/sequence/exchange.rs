@@ -92,6 +92,9 @@ impl State {
     }
 
     pub(super) fn surpluses(&self) -> impl Iterator<Item = (GpuIndex, &super::state::Surplus)> {
-        self.views.iter().enumerate().flat_map(|(gpu, view)| view.surplus.iter().map(move |surplus| (gpu, surplus)))
+        self.views
+            .iter()
+            .enumerate()
+            .flat_map(|(gpu, view)| view.surplus.iter().map(move |surplus| (gpu, surplus)))
     }
 }

@@ -114,5 +114,9 @@ impl State {
 /// A number that orders equal choices differently for each salt; by index for salt 0.
 fn shuffled(salt: u64, gpu: GpuIndex, pod: Pod) -> u64 {
     let index = (gpu as u64) << 8 | u64::from(pod.start);
-    if salt == 0 { index } else { (index + 1).wrapping_mul(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).rotate_left(29) }
+    if salt == 0 {
+        index
+    } else {
+        (index + 1).wrapping_mul(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).rotate_left(29)
+    }
 }

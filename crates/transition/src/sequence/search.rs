@@ -163,7 +163,9 @@ impl Search<'_> {
             for &kind in kinds.iter().filter(|&&kind| self.case.kinds[kind].gpu_type == there.gpu_type) {
                 let starts = &self.case.model(gpu).profiles[self.case.kinds[kind].profile].starts;
                 let fits = |pod: &Pod| self.fits(pods, &[], gpu, *pod);
-                seats.extend(starts.iter().map(|&start| Pod { start, kind }).filter(fits).map(|pod| (gpu, pod)));
+                seats.extend(
+                    starts.iter().map(|&start| Pod { start, kind }).filter(fits).map(|pod| (gpu, pod)),
+                );
             }
         }
         seats
@@ -171,8 +173,10 @@ impl Search<'_> {
 
     fn fits(&self, pods: &Pods, more: &[(GpuIndex, Pod)], gpu: GpuIndex, pod: Pod) -> bool {
         let first = Pod { start: 0, kind: 0 };
-        let here = pods.range((gpu, first)..(gpu + 1, first)).chain(more.iter().filter(|(there, _)| *there == gpu));
-        let all: Vec<Placed> = here.map(|(_, pod)| *pod).chain([pod]).map(|pod| self.case.placed(pod)).collect();
+        let here =
+            pods.range((gpu, first)..(gpu + 1, first)).chain(more.iter().filter(|(there, _)| *there == gpu));
+        let all: Vec<Placed> =
+            here.map(|(_, pod)| *pod).chain([pod]).map(|pod| self.case.placed(pod)).collect();
         self.case.model(gpu).allows(&all)
     }
 

@@ -68,7 +68,8 @@ impl State {
             case,
         };
         for gpu in 0..count {
-            let old: Vec<Placed> = state.case.gpus[gpu].old.iter().map(|&pod| state.case.placed(pod)).collect();
+            let old: Vec<Placed> =
+                state.case.gpus[gpu].old.iter().map(|&pod| state.case.placed(pod)).collect();
             for &pod in &state.pods[gpu] {
                 state.busy[gpu] |= state.units(pod);
                 state.rates[state.case.service(pod.kind)] += state.case.rate(pod.kind);
@@ -151,7 +152,8 @@ impl State {
         for &spare in &self.spares {
             stuck[self.case.gpus[spare].gpu_type] /= 2;
         }
-        let Some((gpu_type, _)) = stuck.iter().enumerate().max_by_key(|(index, count)| (**count, std::cmp::Reverse(*index)))
+        let Some((gpu_type, _)) =
+            stuck.iter().enumerate().max_by_key(|(index, count)| (**count, std::cmp::Reverse(*index)))
         else {
             return false;
         };

@@ -58,7 +58,9 @@ fn in_one(first: &Op, then: &Op) -> Option<Option<Op>> {
     let (come, go) = (comes_and_goes(first, kind)?, comes_and_goes(then, kind)?);
     let (from, to) = match (come, go) {
         // A creation and a deletion, in either order, are a migration.
-        ((None, Some(to)), (Some(from), None)) | ((Some(from), None), (None, Some(to))) => (Some(from), Some(to)),
+        ((None, Some(to)), (Some(from), None)) | ((Some(from), None), (None, Some(to))) => {
+            (Some(from), Some(to))
+        }
         // What goes on from where it came to went there at once.
         ((from, Some(stop)), (Some(again), to)) if stop == again => (from, to),
         _ => return None,
@@ -138,7 +140,8 @@ impl Trial<'_> {
         self.pods[gpu].push(pod);
         self.rates[self.case.service(pod.kind)] += self.case.rate(pod.kind);
         let all: Vec<Placed> = self.pods[gpu].iter().map(|&pod| self.case.placed(pod)).collect();
-        (self.driver == Driver::Nvml || self.slices[gpu].contains(&placed)) && self.case.model(gpu).allows(&all)
+        (self.driver == Driver::Nvml || self.slices[gpu].contains(&placed))
+            && self.case.model(gpu).allows(&all)
     }
 
     fn remove(&mut self, gpu: GpuIndex, pod: Pod) -> bool {

@@ -36,9 +36,12 @@ impl State {
                     }
                 }
             }
-            let units = |list: &Vec<KindIndex>| list.iter().map(|&kind| u32::from(self.size(kind))).sum::<u32>();
-            let fewest = options.iter().min_by_key(|list| (list.len(), units(list))).cloned().unwrap_or_default();
-            let smallest = options.iter().min_by_key(|list| (units(list), list.len())).cloned().unwrap_or_default();
+            let units =
+                |list: &Vec<KindIndex>| list.iter().map(|&kind| u32::from(self.size(kind))).sum::<u32>();
+            let fewest =
+                options.iter().min_by_key(|list| (list.len(), units(list))).cloned().unwrap_or_default();
+            let smallest =
+                options.iter().min_by_key(|list| (units(list), list.len())).cloned().unwrap_or_default();
             for (list, option) in lists.iter_mut().zip([fewest, smallest, same]) {
                 list.extend(option);
             }

@@ -67,8 +67,11 @@ impl State {
         let mut found = Vec::new();
         let wanted = &self.case.kinds[kind];
         for gpu in (0..self.case.gpus.len()).filter(|&gpu| self.case.gpus[gpu].gpu_type == wanted.gpu_type) {
-            let here: Vec<Pod> =
-                taken.iter().filter(|candidate| candidate.gpu == gpu).map(|candidate| candidate.pod).collect();
+            let here: Vec<Pod> = taken
+                .iter()
+                .filter(|candidate| candidate.gpu == gpu)
+                .map(|candidate| candidate.pod)
+                .collect();
             for &start in &self.case.model(gpu).profiles[wanted.profile].starts {
                 let pod = Pod { start, kind };
                 if self.busy[gpu] & self.units(pod) == 0 && self.has_room(goal, gpu, &here, pod) {
