@@ -7,7 +7,7 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput format clean test-clients \
+.PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput bench-transition format clean test-clients \
 	setup-test setup-runtime setup-solver setup-clients setup-triton
 
 help: ## List the targets
@@ -52,6 +52,9 @@ bench-deadlines: ## Measure on a running server which deadlines are met, and how
 
 bench-throughput: ## Measure how many requests a second a server takes, and what each costs
 	$(CARGO) bench --locked -p downbeat --bench serving -- throughput
+
+bench-transition: ## Measure transitions between layouts: spares, steps, seconds (a quarter of an hour; BENCH=100 for fewer pairs)
+	$(CARGO) bench --locked -p downbeat-transition --bench transitions -- $(BENCH)
 
 format: ## Format the code
 	$(CARGO) fmt --all

@@ -7,6 +7,9 @@ use downbeat_mig::{GpuModel, Placed};
 use super::ancestors::Ancestors;
 use crate::case::{Case, GpuIndex};
 
+/// Of so many things that may still be there every combination is looked at.
+const SUBSETS_OF: usize = 10;
+
 /// The history of a GPU's places.
 #[derive(Clone, Debug)]
 pub(super) struct Space {
@@ -44,25 +47,41 @@ impl Space {
         let end = |placed: Placed| placed.start + model.profiles[placed.profile].size;
         let overlaps = |other: Placed| other.start < end(placed) && placed.start < end(other);
         after.extend(self.gone.iter().filter(|(other, ..)| overlaps(*other)).map(|(_, leaver, _)| *leaver));
-        // Beside everything that may still be there. Where that is more than the GPU allows, what left last is waited for too.
-        let mut lingering: Vec<(Placed, usize)> = (self.gone.iter())
-            .filter(|(_, leaver, _)| !ancestors.implies(after, *leaver))
-            .map(|&(other, leaver, _)| (other, leaver))
-            .collect();
+        // Where it may find more there than the GPU allows beside it, it waits for what left last of that.
         loop {
-            let all: Vec<Placed> = (self.present.iter().map(|(other, _)| *other))
-                .chain(lingering.iter().map(|(other, _)| *other))
-                .chain([placed])
+            let lingering: Vec<(Placed, usize)> = (self.gone.iter())
+                .filter(|(_, leaver, _)| !ancestors.implies(after, *leaver))
+                .map(|&(other, leaver, _)| (other, leaver))
                 .collect();
-            if model.allows(&all) {
-                break;
-            }
-            let Some((_, leaver)) = lingering.pop() else { break };
+            let Some(leaver) = self.too_much(model, placed, &lingering) else { break };
             after.insert(leaver);
         }
         let reused = self.reused(placed, overlaps);
         self.present.push((placed, Some(index)));
         reused
+    }
+
+    /// Of what has left but may still be there, something without which `placed` is allowed; `None` where it is allowed anyway.
+    fn too_much(&self, model: &GpuModel, placed: Placed, lingering: &[(Placed, usize)]) -> Option<usize> {
+        let end = |placed: Placed| placed.start + model.profiles[placed.profile].size;
+        let overlap = |a: Placed, b: Placed| a.start < end(b) && b.start < end(a);
+        // Beyond a few, all at once are taken for the worst there may be, whether they can meet or not.
+        let few = lingering.len() <= SUBSETS_OF;
+        let subsets = if few { 0..1usize << lingering.len() } else { 0..1 };
+        for subset in subsets {
+            let is_there = |index: usize| !few || subset >> index & 1 == 1;
+            let there = || {
+                lingering.iter().enumerate().filter(|(index, _)| is_there(*index)).map(|(_, other)| *other)
+            };
+            // What came to the place of something waited for it to leave.
+            let came = self.present.iter().map(|(other, _)| *other);
+            let came = came.filter(|&other| !few || !there().any(|(stays, _)| overlap(stays, other)));
+            let all: Vec<Placed> = came.chain(there().map(|(other, _)| other)).chain([placed]).collect();
+            if !model.allows(&all) {
+                return there().last().map(|(_, leaver)| leaver);
+            }
+        }
+        None
     }
 
     /// The step that left this slice behind, if the slice can stay for the next one: nothing that came and went meanwhile

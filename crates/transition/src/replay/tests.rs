@@ -108,7 +108,7 @@ proptest! {
             steps.push(waiting(id, after));
         }
         let precedence = Precedence::of(&steps).unwrap();
-        let mut sums = std::collections::BTreeMap::new();
+        let mut sums = BTreeMap::new();
         for (step, is_end, weight) in weights {
             *sums.entry(Event { step, is_end }).or_insert(0) += weight;
         }
