@@ -67,8 +67,11 @@ pub(crate) fn sequence(case: &Case, driver: Driver, spare_max: usize, taste: Tas
             break;
         }
         rounds += 1;
-        if !state.make_room(taste) && !(state.spares.len() < spare_max && state.open_spare()) {
-            return None;
+        if !state.make_room(taste) {
+            if state.spares.len() == spare_max {
+                return None;
+            }
+            state.open_spare();
         }
     }
     Some(Sequence::of(state, rounds))

@@ -43,7 +43,8 @@ fn services_on_one_side_only_are_refused_unless_that_is_said_to_be_meant() {
 
 #[test]
 fn illegal_layouts_are_refused_with_the_gpu_and_what_is_wrong() {
-    let cases: [(&str, fn(&mut Layout)); 8] = [
+    type Spoil = fn(&mut Layout);
+    let cases: [(&str, Spoil); 8] = [
         ("the second plan: GPU 0: it is there twice", |bad| {
             let first = bad.gpus[0].clone();
             bad.gpus.push(first);

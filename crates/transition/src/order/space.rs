@@ -78,7 +78,7 @@ impl Space {
             let came = came.filter(|&other| !few || !there().any(|(stays, _)| overlap(stays, other)));
             let all: Vec<Placed> = came.chain(there().map(|(other, _)| other)).chain([placed]).collect();
             if !model.allows(&all) {
-                return there().last().map(|(_, leaver)| leaver);
+                return there().next_back().map(|(_, leaver)| leaver);
             }
         }
         None

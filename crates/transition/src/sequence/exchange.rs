@@ -50,20 +50,22 @@ impl State {
 
     /// Migrates an instance to where it is wanted; the one that most waits for, from the same node if there is a choice.
     fn migrate(&mut self) -> bool {
-        let mut best: Option<((f64, bool), GpuIndex, Pod, GpuIndex, Pod)> = None;
+        let mut best: Option<((f64, bool), Op)> = None;
         for (gpu, pod) in self.free_places() {
             for (source, surplus) in self.surpluses().filter(|(_, surplus)| surplus.pod.kind == pod.kind) {
                 let local = self.case.gpus[source].node == self.case.gpus[gpu].node;
                 let merit = (surplus.unblocks, local);
-                if best.is_none_or(|best| merit > best.0) {
-                    best = Some((merit, gpu, pod, source, surplus.pod));
+                if best.as_ref().is_none_or(|best| merit > best.0) {
+                    let (from, to) = ((source, surplus.pod.start), (gpu, pod.start));
+                    best = Some((merit, Op::Migrate { from, to, kind: pod.kind, reason: Reason::Wanted }));
                 }
             }
         }
-        let Some((_, gpu, pod, source, old)) = best else { return false };
-        self.cut(gpu);
-        let (from, to) = ((source, old.start), (gpu, pod.start));
-        self.apply(Op::Migrate { from, to, kind: pod.kind, reason: Reason::Wanted });
+        let Some((_, migration)) = best else { return false };
+        if let Op::Migrate { to, .. } = migration {
+            self.cut(to.0);
+        }
+        self.apply(migration);
         true
     }
 

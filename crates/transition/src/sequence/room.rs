@@ -27,7 +27,7 @@ struct Way {
 impl State {
     /// Makes room for something that is wanted, in the way that costs least; `false` where there is none.
     pub(super) fn make_room(&mut self, taste: Taste) -> bool {
-        let mut ways: Vec<Way> = self.goals().into_iter().filter_map(|goal| self.way(goal, taste)).collect();
+        let mut ways: Vec<Way> = self.goals().iter().filter_map(|goal| self.way(goal, taste)).collect();
         ways.sort_by_key(|way| (way.cost, shuffled(taste.salt, way.goal.gpu, way.goal.pod)));
         if taste.lookahead > 1 {
             ways.truncate(taste.lookahead);
@@ -63,13 +63,13 @@ impl State {
         goals
     }
 
-    fn way(&self, goal: Goal, taste: Taste) -> Option<Way> {
+    fn way(&self, goal: &Goal, taste: Taste) -> Option<Way> {
         let mut best: Option<Way> = None;
-        for kinds in self.covers(&goal) {
+        for kinds in self.covers(goal) {
             if best.as_ref().is_some_and(|best| best.cost <= kinds.len()) {
                 continue;
             }
-            let Some((stopgaps, conflicts)) = self.places(&goal, &kinds, taste) else { continue };
+            let Some((stopgaps, conflicts)) = self.places(goal, &kinds, taste) else { continue };
             let cost = stopgaps.len() + conflicts;
             if best.as_ref().is_none_or(|best| cost < best.cost) {
                 best = Some(Way { goal: goal.clone(), stopgaps, cost });

@@ -143,9 +143,9 @@ impl Search<'_> {
     fn moves(&mut self, pods: &Pods) -> Vec<Pods> {
         let rates = self.rates(pods);
         let mut moves = Vec::new();
-        for service in 0..self.case.services.len() {
+        for (service, rate) in rates.into_iter().enumerate() {
             let seats = self.seats(pods, service);
-            let credit = rates[service] - self.case.floors[service];
+            let credit = rate - self.case.floors[service];
             for &gone in pods.iter().filter(|(_, pod)| self.case.service(pod.kind) == service) {
                 let need = self.case.rate(gone.1.kind) - credit;
                 self.pay(pods, gone, need, &seats, &mut Vec::new(), &mut moves);

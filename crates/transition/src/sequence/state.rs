@@ -143,7 +143,7 @@ impl State {
     }
 
     /// Adds a spare GPU of the type that most of what is stuck needs.
-    pub(super) fn open_spare(&mut self) -> bool {
+    pub(super) fn open_spare(&mut self) {
         let mut stuck = vec![0; self.case.types.len()];
         for (gpu, view) in self.views.iter().enumerate() {
             stuck[self.case.gpus[gpu].gpu_type] += view.wanted.len();
@@ -152,11 +152,8 @@ impl State {
         for &spare in &self.spares {
             stuck[self.case.gpus[spare].gpu_type] /= 2;
         }
-        let Some((gpu_type, _)) =
-            stuck.iter().enumerate().max_by_key(|(index, count)| (**count, std::cmp::Reverse(*index)))
-        else {
-            return false;
-        };
+        let most = stuck.iter().enumerate().max_by_key(|(index, count)| (**count, std::cmp::Reverse(*index)));
+        let gpu_type = most.map_or(0, |(index, _)| index);
         let gpu = self.case.add_spare(gpu_type);
         self.pods.push(Vec::new());
         self.busy.push(0);
@@ -164,7 +161,6 @@ impl State {
         self.pending.push(false);
         self.views.push(View::default());
         self.spares.push(gpu);
-        true
     }
 
     /// Looks at a GPU anew.
