@@ -109,7 +109,7 @@ fn bad_input_gets_one_clear_message() {
         serde_json::from_str(
             &value
                 .to_string()
-                .replace("A30-24GB", "H100-80GB")
+                .replace("A30-24GB", "H100-SXM5-80GB")
                 .replace("1g.6gb", "1g.10gb")
                 .replace("2g.12gb", "2g.20gb"),
         )
@@ -117,7 +117,7 @@ fn bad_input_gets_one_clear_message() {
     };
     let message = refused(&day(), &other(night()), &[]);
     assert!(
-        message.contains("different GPU types: the first for A30-24GB, the second for H100-80GB"),
+        message.contains("different GPU types: the first for A30-24GB, the second for H100-SXM5-80GB"),
         "{message}"
     );
     let without = plan(&[&[("2g.12gb", 0, "c", 20.0)]]);

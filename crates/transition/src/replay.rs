@@ -7,10 +7,10 @@
 //! - every GPU's slices are legal, and every instance runs in a slice of its own, from its beginning to its end;
 //! - with mig-parted, nothing runs on a GPU whose slices are being changed.
 //!
-//! The steps are first played in their order ([`machine`]). For the interleavings, a step is two events, its beginning and its end, and a
+//! The steps are first played in their order (`machine`). For the interleavings, a step is two events, its beginning and its end, and a
 //! moment is a set of events that holds everything its members wait for. The worst moment for a sum, such as a service's
-//! throughput, is a *closure of largest weight*, which a largest flow finds ([`closure`]): exact, however many
-//! interleavings there are. Where there are few, all are played too ([`every`]).
+//! throughput, is a *closure of largest weight*, which a largest flow finds (`closure`): exact, however many
+//! interleavings there are. Where there are few, all are played too (`every`).
 
 mod closure;
 mod every;
