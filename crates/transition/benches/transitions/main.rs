@@ -1,6 +1,6 @@
 //! How good transitions are: spares, steps, seconds, on random layouts and beside exhaustive search and MIG-serving's figures.
 //!
-//! `make bench-transition`; `make bench-transition BENCH=100` for fewer pairs.
+//! `make bench-transition`; `BENCH=100` for fewer pairs, `BENCH="day small"` for some of its parts.
 
 #![allow(clippy::disallowed_types, reason = "a benchmark measures real time")]
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
@@ -25,10 +25,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pairs = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(1000);
     let catalogue = Catalogue::builtin();
     let gpu = catalogue.find("H200-141GB")?;
-    large(&catalogue, gpu, pairs, false)?;
-    day_and_night(&catalogue, gpu, pairs.min(100))?;
-    small(&catalogue, gpu, pairs / 5)?;
-    large(&catalogue, gpu, pairs, true)?;
+    // Without a name, all of them.
+    let parts = ["layouts", "day", "small", "renumber"];
+    let named: Vec<String> = std::env::args().filter(|argument| parts.contains(&argument.as_str())).collect();
+    let is_asked = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    if is_asked("layouts") {
+        large(&catalogue, gpu, pairs, false)?;
+    }
+    if is_asked("day") {
+        day_and_night(&catalogue, gpu, pairs.min(100))?;
+    }
+    if is_asked("small") {
+        small(&catalogue, gpu, pairs / 5)?;
+    }
+    if is_asked("renumber") {
+        large(&catalogue, gpu, pairs, true)?;
+    }
     Ok(())
 }
 

@@ -158,3 +158,29 @@ fn planning_is_a_function_of_its_input() {
     let once = plan(&from, &to, &catalogue, &Options::default()).unwrap();
     assert_eq!(once, plan(&from, &to, &catalogue, &Options::default()).unwrap());
 }
+
+#[test]
+fn a_cluster_of_two_gpu_types_changes_as_one() {
+    let catalogue = Catalogue::builtin();
+    let types = [catalogue.find("H200").unwrap(), catalogue.find("A30").unwrap()];
+    for seed in 0..20 {
+        // The services are the same on both types, so that an instance on one can pay for one on the other.
+        let both = |layouts: [Layout; 2]| {
+            let [mut all, other] = layouts;
+            all.gpus.extend(other.gpus.into_iter().map(|gpu| Gpu {
+                gpu: gpu.gpu + 10,
+                node: gpu.node + 10,
+                ..gpu
+            }));
+            all
+        };
+        let mut random = types.map(|gpu| Random::new(gpu, 3, seed));
+        let mut draw = || both([random[0].layout(3, 0.0), random[1].layout(3, 0.0)]);
+        let (from, to) = (draw(), draw());
+        for driver in [Driver::Nvml, Driver::MigParted] {
+            let found = plan(&from, &to, &catalogue, &Options { driver, ..Options::default() });
+            let found = found.unwrap_or_else(|error| panic!("seed {seed} {driver:?}: {error}"));
+            assert!(found.steps.len() >= found.lower_bound);
+        }
+    }
+}
