@@ -11,7 +11,7 @@ comma := ,
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput \
 	bench-peers bench-overhead bench-prediction soak fuzz format clean test-clients setup-test setup-runtime \
 	setup-clients setup-triton bench-plan setup-solver bench-instructions test-threads setup-instructions \
-	bench-autoscale
+	bench-autoscale bench-transition
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -88,6 +88,9 @@ bench-plan: setup-solver ## Plan GPUs for the published demands, others and many
 
 bench-instructions: setup-instructions ## Count the instructions per request, candidate and grant (needs valgrind)
 	GUNGRAUN_RUNNER=$(TOOLS)/bin/gungraun-runner $(CARGO) bench --locked -p downbeat-shards --bench instructions
+
+bench-transition: ## Measure transitions between layouts: spares, steps, seconds (a quarter of an hour; BENCH=100 for fewer pairs)
+	$(CARGO) bench --locked -p downbeat-transition --bench transitions -- $(BENCH)
 
 format: ## Format the code
 	$(CARGO) fmt --all

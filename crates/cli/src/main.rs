@@ -10,6 +10,7 @@ mod plan;
 mod profile;
 mod serve;
 mod simulate;
+mod transition;
 mod worker;
 
 use std::io::{self, Write};
@@ -36,6 +37,7 @@ enum Command {
     Load(Box<load::Arguments>),
     Plan(Box<plan::Arguments>),
     Bench(bench::Arguments),
+    Transition(transition::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Transition(arguments) => transition::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
