@@ -4,9 +4,13 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 
+use downbeat_mig::Catalogue;
+use downbeat_plan::cms::Cms;
+use downbeat_plan::{Problem, Unsimulated};
 use downbeat_profile::{Beyond, ProfileFile};
 use downbeat_repository::{Repository, parse_config};
 use downbeat_sim::Scenario;
+use downbeat_transition::{Layout, Options};
 use tempfile::TempDir;
 
 /// A `config.pbtxt`. What is taken must also go through JSON and back, as in the repository API.
@@ -71,4 +75,29 @@ pub(super) fn profile(data: &[u8]) {
     file.write(&mut written).unwrap();
     let again = ProfileFile::parse(&written, "profiles.csv").unwrap();
     assert!(file.models().eq(again.models()));
+}
+
+/// A problem of the planner: in TOML, or machines that are no GPUs in JSON.
+pub(super) fn plan(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    // Where the profiles that it names are.
+    let origin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/plan/problem.toml");
+    if let Ok(problem) = Problem::parse(text, &origin, &Unsimulated) {
+        assert!(problem.services.iter().all(|service| service.rate_rps > 0.0 && service.slo_ms > 0.0));
+    }
+    // Most make no sense, and are refused.
+    let _ = Cms::parse(text);
+}
+
+/// A layout of a cluster. To go from one to itself takes no step.
+pub(super) fn layout(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(layout) = Layout::parse(text) else { return };
+    let few = layout.gpus.len() <= 4 && layout.gpus.iter().all(|gpu| gpu.instances.len() <= 8);
+    if few
+        && let Ok(transition) =
+            downbeat_transition::plan(&layout, &layout, &Catalogue::builtin(), &Options::default())
+    {
+        assert!(transition.steps.is_empty(), "steps to where it is already");
+    }
 }

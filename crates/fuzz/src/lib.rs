@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("rest", requests::rest),
     ("rest-raw", requests::rest_raw),
     ("grpc", requests::grpc),
@@ -25,6 +25,8 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("onnx", files::onnx),
     ("scenario", files::scenario),
     ("profile", files::profile),
+    ("plan", files::plan),
+    ("layout", files::layout),
 ];
 
 /// The target of that name.
