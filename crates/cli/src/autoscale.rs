@@ -27,7 +27,7 @@ enum Command {
 ///
 /// Downbeat's autoscaler decides by the scheduler's own signals. On the same arrivals it is compared with fixed peak
 /// capacity, a utilisation rule as for CPUs, a queue-length rule, and the clairvoyant minimum: the fewest GPUs that keep
-/// each minute, asked for in time by one who knows the arrivals. The scenario says in [autoscale] how many GPUs there may be
+/// each minute, asked for in time by one who knows the arrivals. The scenario says in its table autoscale how many GPUs there may be
 /// and how long one takes to come.
 #[derive(Args)]
 #[command(after_long_help = concat!(
