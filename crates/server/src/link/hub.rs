@@ -115,6 +115,11 @@ impl Hub {
         let worker = match welcome {
             Ok(Some(worker)) => worker,
             Ok(None) => return,
+            // Somebody who looked whether the port is open, or a worker that was stopped: nothing is wrong here.
+            Err(LinkError::Closed) => {
+                tracing::debug!(%peer, "a connection was closed before it said who it is");
+                return;
+            }
             Err(error) => {
                 tracing::warn!(%peer, %error, "a worker could not be taken in");
                 return;
