@@ -64,6 +64,8 @@ pub(crate) struct Whole {
     pub(crate) rows: u32,
     /// The earliest deadline.
     pub(crate) deadline: Time,
+    /// When it is held back no more.
+    pub(crate) held_until: Time,
     pub(crate) priority: Priority,
 }
 

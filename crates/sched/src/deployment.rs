@@ -113,7 +113,7 @@ impl Deployment {
         now: Time,
         delays: &Delays,
     ) -> Option<(Candidate, Time)> {
-        let Whole { rows, deadline, priority } = *whole;
+        let Whole { rows, deadline, priority, .. } = *whole;
         let most = self.profile.max_batch();
         if rows > most {
             return None;

@@ -57,9 +57,9 @@ pub struct ModelSpec {
     pub default_priority: Priority,
     /// Requests that may wait at once; one more is answered [`Outcome::Overloaded`].
     pub queue_limit: usize,
-    /// A batch is held back until this long before its first deadline at most. Zero, unless the deadlines leave more
-    /// time than a batch is worth holding back for.
-    pub leeway: Span,
+    /// How long a batch is held back for more requests at most, from when the request came in that is due first.
+    /// [`Span::MAX`], unless deadlines leave more time than a batch is worth holding back for.
+    pub max_wait: Span,
 }
 
 impl ModelSpec {
@@ -69,7 +69,7 @@ impl ModelSpec {
             profiles: profiles.into_iter().collect(),
             default_priority: Priority(1),
             queue_limit: usize::MAX,
-            leeway: Span::ZERO,
+            max_wait: Span::MAX,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The waiting requests of one model at one priority, and what each class of devices has given up of them.
 
 use crate::candidate::{Finish, Whole};
-use crate::queue::{DeadlineQueue, Ticket};
+use crate::queue::{DeadlineQueue, Entry, Ticket};
 use crate::{Priority, Time};
 
 /// The waiting requests of one model at one priority.
@@ -48,6 +48,8 @@ pub(crate) struct Batch {
     pub(crate) blocked: bool,
     /// The earliest deadline in it.
     pub(crate) deadline: Time,
+    /// When it is held back no more, were there time or not.
+    pub(crate) held_until: Time,
     /// When the head will be given up if nothing starts before.
     pub(crate) head_lost_after: Time,
 }
@@ -88,8 +90,8 @@ impl View {
     /// Takes back that the tickets past `ticket` were given up. Those that still must be will be as soon as they are the
     /// head.
     fn judge_again_from(&mut self, ticket: Ticket, queue: &DeadlineQueue) {
-        let given_up = queue.iter_after(Some(ticket)).take_while(|(other, _)| Some(*other) <= self.given_up);
-        self.alive += given_up.map(|(_, rows)| u64::from(rows)).sum::<u64>();
+        let given_up = queue.iter_after(Some(ticket)).take_while(|other| Some(other.ticket) <= self.given_up);
+        self.alive += given_up.map(|entry| u64::from(entry.rows)).sum::<u64>();
         self.given_up = queue.last_before(ticket);
     }
 
@@ -134,9 +136,10 @@ impl Lane {
 
     /// `false` where the ticket was already there.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, ticket: Ticket, rows: u32) -> bool {
+    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
         let Lane { queue, views, .. } = self;
-        let inserted = queue.insert(ticket, rows);
+        let Entry { ticket, rows, .. } = entry;
+        let inserted = queue.insert(entry);
         if inserted {
             views.iter_mut().for_each(|view| view.count(ticket, rows, queue));
         }
@@ -150,7 +153,7 @@ impl Lane {
         Some(rows)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, u32)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
         self.queue.iter()
     }
 
@@ -168,8 +171,13 @@ impl Lane {
         let Lane { queue, views, priority, .. } = self;
         let [view] = &views[..] else { return None };
         let plain = view.has_all(queue) && queue.len() as u64 == queue.rows();
-        let (head, _) = queue.first().filter(|_| plain)?;
-        Some(Whole { rows: at_most_u32(queue.rows()), deadline: head.deadline, priority: *priority })
+        let head = queue.first().filter(|_| plain)?;
+        Some(Whole {
+            rows: at_most_u32(queue.rows()),
+            deadline: head.ticket.deadline,
+            held_until: head.held_until(),
+            priority: *priority,
+        })
     }
 
     /// Gives up heads on class `class` for the sake of a batch of `target` rows, and says what would run then.
@@ -180,7 +188,7 @@ impl Lane {
         let view = &mut views[class];
         // With a target of 1 nothing is given up for others, so the prefix would change nothing.
         let goal = if target > 1 {
-            while let Some((head, rows)) = queue.first_after(view.prefix) {
+            while let Some(Entry { ticket: head, rows, .. }) = queue.first_after(view.prefix) {
                 if head.deadline >= finish.at(at_most_u32(view.suffix)) && finish.takes(rows) {
                     break;
                 }
@@ -192,25 +200,28 @@ impl Lane {
         };
         let goal_finish = finish.at(goal);
         let (head, head_finish) = loop {
-            let (head, rows) = queue.first_after(view.given_up)?;
+            let entry = queue.first_after(view.given_up)?;
+            let Entry { ticket: head, rows, .. } = entry;
             // A head runs whole, or not at all.
             let head_finish = if rows <= goal { goal_finish } else { finish.whole(rows) };
             if head.deadline >= head_finish {
-                break (head, head_finish);
+                break (entry, head_finish);
             }
             if head.deadline >= goal_finish {
                 view.widest = view.widest.max(rows);
             }
             view.give_up(head, rows);
         };
-        let reach = finish.largest_by(head.deadline, at_most_u32(view.alive));
+        let deadline = head.ticket.deadline;
+        let reach = finish.largest_by(deadline, at_most_u32(view.alive));
         let rows = queue.fit(view.given_up, view.alive, reach);
         Some(Batch {
             rows,
             reach,
             blocked: u64::from(rows) < view.alive,
-            deadline: head.deadline,
-            head_lost_after: finish.now + head.deadline.since(head_finish),
+            deadline,
+            held_until: head.held_until(),
+            head_lost_after: finish.now + deadline.since(head_finish),
         })
     }
 
@@ -241,7 +252,7 @@ impl Lane {
         }
         let mut left = *share;
         while left > 0
-            && let Some((ticket, rows)) = queue.pop_after(views[class].given_up)
+            && let Some(Entry { ticket, rows, .. }) = queue.pop_after(views[class].given_up)
         {
             views.iter_mut().for_each(|view| view.discount(ticket, rows));
             left = left.saturating_sub(rows);
@@ -251,7 +262,7 @@ impl Lane {
 
     /// Takes out the earliest request if every class for which `counts` holds has given it up.
     pub(crate) fn take_lost(&mut self, counts: impl Fn(usize) -> bool) -> Option<Ticket> {
-        let (head, _) = self.queue.first()?;
+        let head = self.queue.first()?.ticket;
         let lost = |(class, view): (usize, &View)| !counts(class) || view.given_up >= Some(head);
         if self.views.iter().enumerate().all(lost) {
             self.remove(head);

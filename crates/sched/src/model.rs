@@ -8,7 +8,7 @@ use crate::candidate::{Candidate, Finish};
 use crate::deployment::Deployment;
 use crate::lane::Lane;
 use crate::policy::{DropRule, Need, Outlook};
-use crate::queue::Ticket;
+use crate::queue::{Entry, Ticket};
 use crate::rate::ArrivalRate;
 use crate::{ClassId, ClassSet, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
 
@@ -24,7 +24,7 @@ pub(crate) struct Model<D> {
     lanes: Vec<Lane>,
     default_priority: Priority,
     queue_limit: usize,
-    leeway: Span,
+    max_wait: Span,
     /// The most rows that any class takes; of any number where the model is deployed on none.
     largest: u32,
     arrivals: ArrivalRate,
@@ -82,7 +82,7 @@ impl<D: DropRule> Model<D> {
             lanes: Vec::new(),
             default_priority: Priority(1),
             queue_limit: 0,
-            leeway: Span::ZERO,
+            max_wait: Span::MAX,
             largest: u32::MAX,
             arrivals: ArrivalRate::new(),
             loss: 0.0,
@@ -104,7 +104,7 @@ impl<D: DropRule> Model<D> {
         self.lanes.iter_mut().for_each(|lane| lane.reset_views(classes));
         self.default_priority = spec.default_priority;
         self.queue_limit = spec.queue_limit;
-        self.leeway = spec.leeway;
+        self.max_wait = spec.max_wait;
     }
 
     /// Deploys the model on a class, or corrects its profile there.
@@ -136,35 +136,42 @@ impl<D: DropRule> Model<D> {
         if waiting >= self.queue_limit {
             return Err(Outcome::Overloaded);
         }
-        self.arrivals.count(now, request.deadline.since(now), request.rows);
-        self.requeue(request);
+        let time = request.deadline.since(now);
+        self.arrivals.count(now, time, request.rows);
+        self.queue(request, time - self.max_wait);
         let Quiet { from, rows, until } = self.quiet;
         let joins = waiting < rows as usize && request.rows == 1 && self.lanes.len() == 1;
         Ok(!(joins && request.deadline >= from && now < until))
     }
 
-    /// Queues a request again that had been started on a device that failed.
-    #[inline(always)]
+    /// Queues a request again that had been started on a device that failed. Where waits are bounded, it has waited.
     pub(crate) fn requeue(&mut self, request: &Request) {
+        self.queue(request, if self.max_wait == Span::MAX { Span::ZERO } else { Span::MAX });
+    }
+
+    #[inline(always)]
+    fn queue(&mut self, request: &Request, leeway: Span) {
         let priority = self.level(request.priority);
         let ticket = Ticket { deadline: request.deadline, id: request.id };
+        let leeway_us = (leeway.as_nanos() / 1_000).min(u32::MAX.into()) as u32;
+        let entry = Entry { ticket, rows: request.rows, leeway_us };
         // Hardly ever is there more than one.
         if let [lane] = &mut self.lanes[..]
             && lane.priority == priority
         {
-            lane.insert(ticket, request.rows);
+            lane.insert(entry);
             return;
         }
-        self.queue_among(priority, ticket, request.rows);
+        self.queue_among(priority, entry);
     }
 
     #[inline(never)]
-    fn queue_among(&mut self, priority: Priority, ticket: Ticket, rows: u32) {
+    fn queue_among(&mut self, priority: Priority, entry: Entry) {
         let at = self.lanes.partition_point(|lane| lane.priority < priority);
         if self.lanes.get(at).is_none_or(|lane| lane.priority != priority) {
             self.lanes.insert(at, Lane::new(priority, self.deployments.len()));
         }
-        self.lanes[at].insert(ticket, rows);
+        self.lanes[at].insert(entry);
     }
 
     /// Takes a waiting request out of its queue; `false` where it does not wait.
@@ -185,7 +192,7 @@ impl<D: DropRule> Model<D> {
     }
 
     pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = RequestId> + '_ {
-        self.lanes.iter().flat_map(Lane::iter).map(|(ticket, _)| ticket.id)
+        self.lanes.iter().flat_map(Lane::iter).map(|entry| entry.ticket.id)
     }
 
     /// Forms the next batch for every class anew, and drops what can no longer run on any of those that are present.
@@ -257,7 +264,7 @@ impl<D: DropRule> Model<D> {
         let Some((mut candidate, head_lost_after)) = deployment.candidate_of(&whole, now, delays) else {
             return false;
         };
-        candidate.frontrun = candidate.frontrun.min(whole.deadline - self.leeway);
+        candidate.frontrun = candidate.frontrun.min(whole.held_until);
         candidate.loss_permille = (1_000.0 * self.loss) as u16;
         offer.stale_at = head_lost_after.min(candidate.latest).next();
         if deployment.need != Need::default() {
@@ -266,7 +273,7 @@ impl<D: DropRule> Model<D> {
         offer.needs.push((deployment.class, deployment.need));
         offer.candidates.push(candidate);
         if let Some(notice) = notice
-            && self.leeway == Span::ZERO
+            && whole.held_until == whole.deadline
             && let Some((rows, until)) = deployment.quiet_growth(&whole, now, delays, notice, outlook)
         {
             self.quiet = Quiet { from: whole.deadline, rows, until };
@@ -334,7 +341,7 @@ impl<D: DropRule> Model<D> {
         let Deployment { class, profile, margin, target, .. } = &deployments[index];
         let finish = Finish { profile, margin: *margin, delays, now, free_at };
         let mut composed: Option<Candidate> = None;
-        let mut deadline = Time::NEVER;
+        let (mut deadline, mut held_until) = (Time::NEVER, Time::NEVER);
         let mut blocked = false;
         for at in 0..lanes.len() {
             lanes[at].share = 0;
@@ -347,7 +354,7 @@ impl<D: DropRule> Model<D> {
             let alone = candidate(batch.rows, batch.reach, batch.deadline, priority);
             let Some(lead) = composed else {
                 lanes[at].share = batch.rows;
-                (deadline, blocked) = (batch.deadline, batch.blocked);
+                (deadline, held_until, blocked) = (batch.deadline, batch.held_until, batch.blocked);
                 composed = Some(alone);
                 continue;
             };
@@ -358,13 +365,14 @@ impl<D: DropRule> Model<D> {
             if joining > 0 {
                 lanes[at].share = joining;
                 deadline = deadline.min(batch.deadline);
+                held_until = held_until.min(batch.held_until);
                 blocked = joining < alive;
                 composed = Some(candidate(lead.size + joining, reach, deadline, lead.priority));
             } else if alone.latest < lead.frontrun {
                 // It cannot join what goes before it, and would be lost while that still waits for more: it goes alone.
                 lanes[..at].iter_mut().for_each(|lane| lane.share = 0);
                 lanes[at].share = batch.rows;
-                (deadline, blocked) = (batch.deadline, batch.blocked);
+                (deadline, held_until, blocked) = (batch.deadline, batch.held_until, batch.blocked);
                 composed = Some(alone);
             } else {
                 // Its head has too many rows, and not too little time, if there is any room at all.
@@ -372,7 +380,7 @@ impl<D: DropRule> Model<D> {
             }
         }
         let mut candidate = composed?;
-        candidate.frontrun = candidate.frontrun.min(deadline - self.leeway);
+        candidate.frontrun = candidate.frontrun.min(held_until);
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
     }

@@ -7,6 +7,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use downbeat_profile::Span;
+
 use crate::{RequestId, Time};
 
 use run::Run;
@@ -18,10 +20,24 @@ pub(crate) struct Ticket {
     pub(crate) id: RequestId,
 }
 
-/// A ticket, with the rows of its request.
-type Entry = (Ticket, u32);
+/// A waiting request: its ticket, and what else must be known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) ticket: Ticket,
+    pub(crate) rows: u32,
+    /// So many microseconds before its deadline a batch that it leads is held back no more.
+    pub(crate) leeway_us: u32,
+}
 
-/// Tickets in deadline order, each with its rows.
+impl Entry {
+    /// When a batch that it leads is held back no more.
+    #[inline]
+    pub(crate) fn held_until(&self) -> Time {
+        self.ticket.deadline - Span::from_micros(self.leeway_us.into())
+    }
+}
+
+/// Entries in the order of their tickets.
 ///
 /// Kept in runs of a few dozen. Deadlines of one model mostly arrive in order and leave in order, so that the common cases
 /// are an append to the last run and a step in the first; anything else costs O(log n) and the move of half a run.
@@ -39,22 +55,22 @@ pub(crate) struct DeadlineQueue {
 impl DeadlineQueue {
     /// `false` where the ticket was already there.
     #[inline]
-    pub(crate) fn insert(&mut self, ticket: Ticket, rows: u32) -> bool {
+    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
         match self.runs.back_mut() {
-            Some(last) if last.last().0 < ticket => {
-                if !last.append((ticket, rows)) {
-                    self.begin_run((ticket, rows));
+            Some(last) if last.last().ticket < entry.ticket => {
+                if !last.append(entry) {
+                    self.begin_run(entry);
                 }
             }
-            None => self.begin_run((ticket, rows)),
+            None => self.begin_run(entry),
             Some(_) => {
-                if !self.insert_among(ticket, rows) {
+                if !self.insert_among(entry) {
                     return false;
                 }
             }
         }
         self.len += 1;
-        self.rows += u64::from(rows);
+        self.rows += u64::from(entry.rows);
         true
     }
 
@@ -64,11 +80,11 @@ impl DeadlineQueue {
         self.runs.push_back(run);
     }
 
-    /// Inserts a ticket that does not go behind all others.
+    /// Inserts an entry that does not go behind all others.
     #[cold]
-    fn insert_among(&mut self, ticket: Ticket, rows: u32) -> bool {
-        let mut index = self.run_of(ticket);
-        let Err(mut at) = self.runs[index].find(ticket) else { return false };
+    fn insert_among(&mut self, entry: Entry) -> bool {
+        let mut index = self.run_of(entry.ticket);
+        let Err(mut at) = self.runs[index].find(entry.ticket) else { return false };
         if self.runs[index].is_full() {
             let mut behind = self.spare.pop().unwrap_or_else(Run::new);
             let kept = self.runs[index].split(&mut behind);
@@ -77,21 +93,21 @@ impl DeadlineQueue {
                 (index, at) = (index + 1, at - kept);
             }
         }
-        self.runs[index].insert(at, (ticket, rows));
+        self.runs[index].insert(at, entry);
         true
     }
 
     /// The rows that the ticket had; `None` where it was not there.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<u32> {
-        if self.first()?.0 == ticket {
-            return self.pop_after(None).map(|(_, rows)| rows);
+        if self.first()?.ticket == ticket {
+            return self.pop_after(None).map(|entry| entry.rows);
         }
-        if self.runs.back()?.last().0 < ticket {
+        if self.runs.back()?.last().ticket < ticket {
             return None;
         }
         let index = self.run_of(ticket);
         let at = self.runs[index].find(ticket).ok()?;
-        Some(self.take_out(index, at).1)
+        Some(self.take_out(index, at).rows)
     }
 
     /// The earliest deadline.
@@ -105,7 +121,7 @@ impl DeadlineQueue {
     pub(crate) fn first_after(&self, after: Option<Ticket>) -> Option<Entry> {
         let first = self.first()?;
         match after {
-            Some(after) if first.0 <= after => {
+            Some(after) if first.ticket <= after => {
                 self.place_after(after).map(|(run, at)| self.runs[run].get(at))
             }
             _ => Some(first),
@@ -117,7 +133,7 @@ impl DeadlineQueue {
     pub(crate) fn pop_after(&mut self, after: Option<Ticket>) -> Option<Entry> {
         let first = self.runs.front_mut()?;
         match after {
-            Some(after) if first.first().0 <= after => {
+            Some(after) if first.first().ticket <= after => {
                 let (run, at) = self.place_after(after)?;
                 Some(self.take_out(run, at))
             }
@@ -127,7 +143,7 @@ impl DeadlineQueue {
                     self.discard(0);
                 }
                 self.len -= 1;
-                self.rows -= u64::from(entry.1);
+                self.rows -= u64::from(entry.rows);
                 Some(entry)
             }
         }
@@ -141,7 +157,7 @@ impl DeadlineQueue {
             && let Some(first) = self.runs.front_mut()
         {
             let mut count = 0;
-            for &(ticket, rows) in first.entries() {
+            for &Entry { ticket, rows, .. } in first.entries() {
                 each(ticket, rows);
                 count += 1;
                 self.rows -= u64::from(rows);
@@ -160,12 +176,12 @@ impl DeadlineQueue {
 
     /// The last ticket before `before`.
     pub(crate) fn last_before(&self, before: Ticket) -> Option<Ticket> {
-        let index = self.runs.partition_point(|run| run.last().0 < before);
+        let index = self.runs.partition_point(|run| run.last().ticket < before);
         let within = self.runs.get(index).and_then(|run| {
             let at = run.find(before).unwrap_or_else(|at| at);
-            at.checked_sub(1).map(|at| run.get(at).0)
+            at.checked_sub(1).map(|at| run.get(at).ticket)
         });
-        within.or_else(|| Some(self.runs.get(index.checked_sub(1)?)?.last().0))
+        within.or_else(|| Some(self.runs.get(index.checked_sub(1)?)?.last().ticket))
     }
 
     #[inline]
@@ -189,7 +205,7 @@ impl DeadlineQueue {
             return limit;
         }
         let mut fit = 0;
-        for (_, rows) in self.iter_after(after) {
+        for Entry { rows, .. } in self.iter_after(after) {
             if rows > limit - fit {
                 break;
             }
@@ -213,12 +229,12 @@ impl DeadlineQueue {
 
     /// The run that has the ticket, or would have. There is one behind it.
     fn run_of(&self, ticket: Ticket) -> usize {
-        self.runs.partition_point(|run| run.last().0 < ticket)
+        self.runs.partition_point(|run| run.last().ticket < ticket)
     }
 
     /// Where the first ticket past `after` is: its run, and its place in that.
     fn place_after(&self, after: Ticket) -> Option<(usize, usize)> {
-        let index = self.runs.partition_point(|run| run.last().0 <= after);
+        let index = self.runs.partition_point(|run| run.last().ticket <= after);
         let run = self.runs.get(index)?;
         Some((index, run.find(after).map_or_else(|at| at, |at| at + 1)))
     }
@@ -226,7 +242,7 @@ impl DeadlineQueue {
     fn take_out(&mut self, index: usize, at: usize) -> Entry {
         let entry = self.runs[index].remove(at);
         self.len -= 1;
-        self.rows -= u64::from(entry.1);
+        self.rows -= u64::from(entry.rows);
         if self.runs[index].is_empty() {
             self.discard(index);
         } else if index + 1 < self.runs.len() {

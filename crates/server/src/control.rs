@@ -376,7 +376,7 @@ impl Control {
             profiles: instance.profiles.iter().map(|(&class, profile)| (class, profile.clone())).collect(),
             default_priority: cast::default_priority(&definition),
             queue_limit: definition.queue_limit.map_or(self.settings.queue_limit, |limit| limit as usize),
-            leeway: slo - definition.max_wait.map_or(self.settings.max_wait, span),
+            max_wait: definition.max_wait.map_or(self.settings.max_wait, span),
             meter: Arc::clone(&meter),
         };
         cast::announce(

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{Lane, View};
 use crate::candidate::Finish;
 use crate::margin::Margin;
-use crate::queue::Ticket;
+use crate::queue::{Entry, Ticket};
 use crate::{Delays, Priority, RequestId, Time};
 
 /// Candidate formation as Symphony's authors wrote it, step by step, with two sets.
@@ -119,6 +119,10 @@ fn steps_of(rows: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<Step>
     prop::collection::vec(step, 0..120)
 }
 
+fn entry(ticket: Ticket, rows: u32) -> Entry {
+    Entry { ticket, rows, leeway_us: 0 }
+}
+
 fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
@@ -126,7 +130,7 @@ fn ms(ms: u64) -> Span {
 /// Each view's counts, counted again.
 fn check_counts(lane: &Lane) -> Result<(), TestCaseError> {
     let rows_past = |after: Option<Ticket>| {
-        lane.iter().filter(|(ticket, _)| Some(*ticket) > after).map(|(_, rows)| u64::from(rows)).sum::<u64>()
+        lane.iter().filter(|entry| Some(entry.ticket) > after).map(|entry| u64::from(entry.rows)).sum::<u64>()
     };
     for View { given_up, alive, prefix, suffix, .. } in &lane.views {
         prop_assert!(prefix >= given_up);
@@ -165,7 +169,7 @@ proptest! {
                     let id = RequestId(arrived.len() as u64);
                     let ticket = Ticket { deadline: now + ms(due_in), id };
                     arrived.push(ticket);
-                    prop_assert!(lane.insert(ticket, rows));
+                    prop_assert!(lane.insert(entry(ticket, rows)));
                     sets.insert(ticket, rows);
                 }
                 Step::Cancel(back) => {
@@ -191,7 +195,7 @@ proptest! {
                 }
             }
             check_counts(&lane)?;
-            prop_assert!(lane.iter().eq(sets.together()));
+            prop_assert!(lane.iter().map(|entry| (entry.ticket, entry.rows)).eq(sets.together()));
         }
     }
 
@@ -208,7 +212,7 @@ proptest! {
                 Step::Insert(due_in, rows) => {
                     let id = RequestId(arrived.len() as u64);
                     arrived.push(Ticket { deadline: now + ms(due_in), id });
-                    lane.insert(Ticket { deadline: now + ms(due_in), id }, rows);
+                    lane.insert(entry(Ticket { deadline: now + ms(due_in), id }, rows));
                 }
                 Step::Cancel(back) => {
                     arrived.iter().rev().nth(back as usize).map(|&ticket| lane.remove(ticket));
@@ -227,7 +231,7 @@ proptest! {
                         prop_assert!(lane.views[class].given_up >= Some(lost));
                         prop_assert!(!start || lane.views[1 - class].given_up >= Some(lost));
                     }
-                    prop_assert!(start || lane.iter().all(|(ticket, _)| Some(ticket) > lane.views[class].given_up));
+                    prop_assert!(start || lane.iter().all(|entry| Some(entry.ticket) > lane.views[class].given_up));
                 }
             }
             check_counts(&lane)?;
@@ -250,13 +254,13 @@ fn a_request_due_before_one_that_was_given_up_for_its_rows_is_judged_on_its_own(
     };
     let mut lane = Lane::new(Priority(1), 2);
     let ticket = |due: u64| Ticket { deadline: Time::ZERO + ms(due), id: RequestId(due) };
-    lane.insert(ticket(40), 8);
-    lane.insert(ticket(50), 9);
+    lane.insert(entry(ticket(40), 8));
+    lane.insert(entry(ticket(50), 9));
     assert!(lane.form(0, &finish, 1).is_none());
-    lane.insert(ticket(45), 3);
+    lane.insert(entry(ticket(45), 3));
     assert_eq!(lane.form(0, &finish, 1).map(|batch| batch.rows), Some(3));
-    lane.insert(ticket(30), 9);
+    lane.insert(entry(ticket(30), 9));
     assert_eq!(lane.form(0, &finish, 1).map(|batch| batch.rows), Some(3), "too large as well");
-    lane.insert(ticket(20), 1);
+    lane.insert(entry(ticket(20), 1));
     assert_eq!(lane.form(0, &finish, 1).map(|batch| (batch.rows, batch.blocked)), Some((1, true)));
 }

@@ -55,7 +55,7 @@ impl Run {
 
     /// Where the ticket is, or else where it would be.
     pub(super) fn find(&self, ticket: Ticket) -> Result<usize, usize> {
-        self.entries().binary_search_by(|entry| entry.0.cmp(&ticket))
+        self.entries().binary_search_by(|entry| entry.ticket.cmp(&ticket))
     }
 
     /// Adds an entry behind all others; `false` where there is no room at the end.

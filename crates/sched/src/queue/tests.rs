@@ -11,6 +11,10 @@ fn ticket(deadline: u64, id: u64) -> Ticket {
     Ticket { deadline: Time::from_nanos(deadline), id: RequestId(id) }
 }
 
+fn entry(ticket: Ticket, rows: u32) -> Entry {
+    Entry { ticket, rows, leeway_us: 0 }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     /// The next request, due so long after all before it.
@@ -49,17 +53,17 @@ proptest! {
                 Step::Append(later) => {
                     let last = map.last_key_value().map_or(0, |(last, _)| last.deadline.as_nanos());
                     seen.push(ticket(last + later, id));
-                    prop_assert!(queue.insert(seen[id as usize], rows));
+                    prop_assert!(queue.insert(entry(seen[id as usize], rows)));
                     map.insert(seen[id as usize], rows);
                 }
                 Step::Insert(deadline) => {
                     seen.push(ticket(deadline, id));
-                    prop_assert!(queue.insert(seen[id as usize], rows));
+                    prop_assert!(queue.insert(entry(seen[id as usize], rows)));
                     map.insert(seen[id as usize], rows);
                 }
                 Step::Again(of) => {
                     let there = map.contains_key(&any(of));
-                    prop_assert_eq!(queue.insert(any(of), 1), !there);
+                    prop_assert_eq!(queue.insert(entry(any(of), 1)), !there);
                     map.entry(any(of)).or_insert(1);
                 }
                 Step::Cancel(of) => prop_assert_eq!(queue.remove(any(of)), map.remove(&any(of))),
@@ -68,7 +72,7 @@ proptest! {
                     let first = past(&map, after).next();
                     prop_assert_eq!(queue.first_after(after), first);
                     prop_assert_eq!(queue.pop_after(after), first);
-                    first.map(|(ticket, _)| map.remove(&ticket));
+                    first.map(|first| map.remove(&first.ticket));
                 }
             }
             prop_assert!(queue.iter().eq(past(&map, None)));
@@ -84,7 +88,7 @@ proptest! {
 
 fn past(map: &BTreeMap<Ticket, u32>, after: Option<Ticket>) -> impl Iterator<Item = Entry> + '_ {
     let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-    map.range((from, Bound::Unbounded)).map(|(&ticket, &rows)| (ticket, rows))
+    map.range((from, Bound::Unbounded)).map(|(&ticket, &rows)| entry(ticket, rows))
 }
 
 fn bytes(queue: &DeadlineQueue) -> usize {
@@ -101,7 +105,7 @@ fn a_queued_request_takes_at_most_64_bytes_however_requests_come_and_go() {
     };
     let mut queue = DeadlineQueue::default();
     for id in 0..100_000 {
-        queue.insert(ticket(id, id), 1);
+        queue.insert(entry(ticket(id, id), 1));
     }
     check(&queue, "in order");
     for id in 0..50_000 {
@@ -110,7 +114,7 @@ fn a_queued_request_takes_at_most_64_bytes_however_requests_come_and_go() {
     check(&queue, "every other one cancelled");
     let mut queue = DeadlineQueue::default();
     for id in 0..100_000 {
-        queue.insert(ticket(id * 7_919 % 100_003, id), 1);
+        queue.insert(entry(ticket(id * 7_919 % 100_003, id), 1));
     }
     check(&queue, "in any order");
     while queue.pop_after(None).is_some() {}

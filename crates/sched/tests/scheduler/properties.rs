@@ -149,11 +149,11 @@ fn any_event() -> impl Strategy<Value = Event> {
         0usize..10,
         any::<u64>(),
     )
-        .prop_map(|(profiles, priority, queue_limit, leeway)| ModelSpec {
+        .prop_map(|(profiles, priority, queue_limit, max_wait)| ModelSpec {
             profiles,
             default_priority: Priority(priority),
             queue_limit,
-            leeway: Span::from_nanos(leeway),
+            max_wait: Span::from_nanos(max_wait),
         });
     prop_oneof![
         6 => request.clone().prop_map(Event::Arrived),

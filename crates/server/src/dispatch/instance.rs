@@ -26,8 +26,8 @@ pub(crate) struct InstanceSpec {
     pub(crate) default_priority: Priority,
     /// Requests that may wait at once.
     pub(crate) queue_limit: usize,
-    /// How long before its first deadline a batch is held back no more.
-    pub(crate) leeway: Span,
+    /// How long a batch is held back for more requests at most.
+    pub(crate) max_wait: Span,
     pub(crate) meter: Arc<ModelMeter>,
 }
 
@@ -96,7 +96,7 @@ impl Instance {
             // The limit is the model's, over all its streams, and kept here.
             queue_limit: usize::MAX,
             // Nobody will join one that must be alone.
-            leeway: if shape.is_alone() { Span::MAX } else { self.spec.leeway },
+            max_wait: if shape.is_alone() { Span::ZERO } else { self.spec.max_wait },
         }
     }
 

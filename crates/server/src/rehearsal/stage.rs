@@ -413,7 +413,7 @@ impl Stage {
             profiles: vec![(CLASS, profile(definition.max_batch))],
             default_priority: Priority(2),
             queue_limit: 30,
-            leeway: Span::ZERO,
+            max_wait: Span::MAX,
             meter: Arc::clone(&meter),
         };
         self.runtime.send(Command::Deploy { instance, spec });

@@ -69,18 +69,35 @@ fn a_full_batch_starts_at_once() {
     assert_eq!(reasons, [Release::Full, Release::Window]);
 }
 
-/// Due at 500 and held back until 400 before that at most, however long a batch takes: the second request, at 60, still joins.
+/// Due at 500 and held back for 100 at most, however long a batch takes: the second request, at 60, still joins.
 #[test]
-fn with_leeway_a_batch_starts_before_its_window_but_still_waits() {
+fn a_batch_is_not_held_back_longer_than_its_model_allows() {
     let mut cluster = TestCluster::new(deferred(), Delays::default());
-    let leeway = Span::from_millis(400);
-    cluster.add_model(ModelId(0), ModelSpec { leeway, ..on_class_0(1.0, 90.0, 32) });
+    let max_wait = Span::from_millis(100);
+    cluster.add_model(ModelId(0), ModelSpec { max_wait, ..on_class_0(1.0, 90.0, 32) });
     cluster.join(GpuId(0), ClassId(0));
     cluster.request(0, 500.0);
     cluster.run_until(at(60.0));
     cluster.request(0, 560.0);
     cluster.drain();
     assert_eq!(cluster.batches(), [(100.0, 0, vec![0, 1])]);
+}
+
+/// A request due in 30 is held back until its window, at 30 - l(2), and not until 100: what bounds the wait of others leaves it
+/// its company. One due in 500 is not held back longer than 100 because others have little time.
+#[test]
+fn a_bound_on_the_wait_leaves_requests_of_less_time_their_company() {
+    let mut cluster = TestCluster::new(deferred(), Delays::default());
+    let max_wait = Span::from_millis(100);
+    cluster.add_model(ModelId(0), ModelSpec { max_wait, ..on_class_0(1.0, 5.0, 32) });
+    cluster.join(GpuId(0), ClassId(0));
+    cluster.request(0, 30.0);
+    cluster.run_until(at(10.0));
+    cluster.request(0, 40.0);
+    cluster.run_until(at(50.0));
+    cluster.request(0, 550.0);
+    cluster.drain();
+    assert_eq!(cluster.batches(), [(22.0, 0, vec![0, 1]), (150.0, 0, vec![2])]);
 }
 
 /// Device 0 runs from 5 to 11 and is idle again at 20, when the next request comes; device 1 has been idle all along.

@@ -64,7 +64,7 @@ impl Stage {
             profiles: vec![(CLASS, LatencyProfile::linear(1.0, 9.0, 8).unwrap())],
             default_priority: Priority(1),
             queue_limit,
-            leeway: Span::ZERO,
+            max_wait: Span::MAX,
             meter: stage.metrics.model("m", "1", Span::from_millis(100)),
         };
         stage.dispatcher.handle(Time::ZERO, Command::Deploy { instance: MODEL, spec });
