@@ -24,7 +24,7 @@ pub(crate) use model::ModelMeter;
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    model: ModelFamilies,
+    model: Arc<ModelFamilies>,
     device: DeviceFamilies,
     rejected: IntCounterVec,
     lag: Histogram,
@@ -54,6 +54,8 @@ struct ModelFamilies {
     batches: IntCounterVec,
     slo: GaugeVec,
     correction: GaugeVec,
+    /// How many meters count under each model and version.
+    meters: Mutex<BTreeMap<[String; 2], usize>>,
 }
 
 #[derive(Debug)]
@@ -143,6 +145,7 @@ impl Metrics {
                 "How much longer batches take than the profile says",
                 &MODEL,
             )?,
+            meters: Mutex::default(),
         };
         let device_labels = ["device", "class", "rank"];
         let device = DeviceFamilies {
@@ -192,7 +195,7 @@ impl Metrics {
             rejected.with_label_values(&[reason]);
         }
         Ok(Metrics {
-            model,
+            model: Arc::new(model),
             device,
             rejected,
             lag: registered(r, Histogram::with_opts(lag)?)?,
@@ -228,7 +231,7 @@ impl Metrics {
     }
 
     pub(crate) fn model(&self, model: &str, version: &str, slo: Span) -> Arc<ModelMeter> {
-        Arc::new(ModelMeter::new(&self.model, model, version, slo))
+        Arc::new(ModelMeter::new(Arc::clone(&self.model), model, version, slo))
     }
 
     pub(crate) fn device(&self, name: &str, class: &DeviceClass, rank: u32) -> Arc<DeviceMeter> {

@@ -1,24 +1,25 @@
 //! What is counted of one model, for the metrics and for the statistics of the protocol.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use downbeat_oip::Reason;
 use downbeat_oip::proto::{InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration};
 use downbeat_profile::Span;
 use downbeat_sched::Release;
-use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge};
+use prometheus::core::{MetricVec, MetricVecBuilder};
+use prometheus::{Histogram, IntCounter, IntGauge};
 
 use super::ModelFamilies;
 
-/// What is counted of one loaded version of a model.
+/// What is counted of one loaded version of a model. Loaded again, it is counted on; once it is unloaded, its series end.
 #[derive(Debug)]
 pub(crate) struct ModelMeter {
+    families: Arc<ModelFamilies>,
     model: String,
     version: String,
     success: IntCounter,
-    failure: IntCounterVec,
     rows: IntCounter,
     executions: IntCounter,
     pending: IntGauge,
@@ -27,10 +28,8 @@ pub(crate) struct ModelMeter {
     compute_us: IntCounter,
     in_time: IntCounter,
     late: IntCounter,
-    outcomes: IntCounterVec,
     duration: Histogram,
     batch_rows: Histogram,
-    batches: IntCounterVec,
     correction: prometheus::Gauge,
     statistics: Mutex<Statistics>,
 }
@@ -73,8 +72,11 @@ impl Tally {
 }
 
 impl ModelMeter {
-    pub(super) fn new(families: &ModelFamilies, model: &str, version: &str, slo: Span) -> ModelMeter {
+    pub(super) fn new(families: Arc<ModelFamilies>, model: &str, version: &str, slo: Span) -> ModelMeter {
         let labels = [model, version];
+        // Held until all series are there: nobody may end them in between.
+        let mut meters = families.meters.lock().unwrap_or_else(PoisonError::into_inner);
+        *meters.entry(labels.map(str::to_owned)).or_default() += 1;
         families.slo.with_label_values(&labels).set(slo.as_secs_f64());
         // All there from the start, so that a rate over them is right from the first failure on.
         for reason in Reason::ALL.map(Reason::label) {
@@ -88,25 +90,24 @@ impl ModelMeter {
         families.output_us.with_label_values(&labels);
         let correction = families.correction.with_label_values(&labels);
         correction.set(1.0);
+        drop(meters);
         ModelMeter {
             model: model.to_owned(),
             version: version.to_owned(),
             success: families.success.with_label_values(&labels),
-            failure: families.failure.clone(),
             rows: families.rows.with_label_values(&labels),
             executions: families.executions.with_label_values(&labels),
             pending: families.pending.with_label_values(&labels),
             request_us: families.request_us.with_label_values(&labels),
             queue_us: families.queue_us.with_label_values(&labels),
             compute_us: families.compute_us.with_label_values(&labels),
-            in_time: families.outcomes.with_label_values(&[model, version, "ok"]),
-            late: families.outcomes.with_label_values(&[model, version, "late"]),
-            outcomes: families.outcomes.clone(),
+            in_time: families.outcomes.with_label_values(&[model, version, RESULTS[0]]),
+            late: families.outcomes.with_label_values(&[model, version, RESULTS[1]]),
             duration: families.duration.with_label_values(&labels),
             batch_rows: families.batch_rows.with_label_values(&labels),
-            batches: families.batches.clone(),
             correction,
             statistics: Mutex::default(),
+            families,
         }
     }
 
@@ -134,14 +135,15 @@ impl ModelMeter {
     /// A request was answered without a result.
     pub(crate) fn failed(&self, reason: Reason) {
         let labels = [&self.model, &self.version, reason.label()];
-        self.failure.with_label_values(&labels).inc();
-        self.outcomes.with_label_values(&labels).inc();
+        self.families.failure.with_label_values(&labels).inc();
+        self.families.outcomes.with_label_values(&labels).inc();
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner).failed.add(Span::ZERO);
     }
 
     /// A batch was sent to a device.
     pub(crate) fn released(&self, rows: u32, reason: Release) {
-        self.batches.with_label_values(&[self.model.as_str(), &self.version, release_label(reason)]).inc();
+        let labels = [self.model.as_str(), &self.version, release_label(reason)];
+        self.families.batches.with_label_values(&labels).inc();
         self.batch_rows.observe(rows.into());
     }
 
@@ -194,6 +196,60 @@ impl ModelMeter {
     }
 }
 
+impl Drop for ModelMeter {
+    fn drop(&mut self) {
+        let labels = [self.model.as_str(), self.version.as_str()];
+        let mut meters = self.families.meters.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = meters.get_mut(&labels.map(str::to_owned)) else { return };
+        *count -= 1;
+        if *count == 0 {
+            meters.remove(&labels.map(str::to_owned));
+            self.families.end(&self.model, &self.version);
+        }
+    }
+}
+
+impl ModelFamilies {
+    /// Ends all series of a version of a model.
+    fn end(&self, model: &str, version: &str) {
+        let labels = [model, version];
+        for family in [
+            &self.success,
+            &self.rows,
+            &self.executions,
+            &self.request_us,
+            &self.queue_us,
+            &self.compute_us,
+            &self.input_us,
+            &self.output_us,
+        ] {
+            end(family, &labels);
+        }
+        end(&self.pending, &labels);
+        end(&self.duration, &labels);
+        end(&self.batch_rows, &labels);
+        end(&self.slo, &labels);
+        end(&self.correction, &labels);
+        for reason in Reason::ALL.map(Reason::label) {
+            end(&self.failure, &[model, version, reason]);
+        }
+        for outcome in Reason::ALL.map(Reason::label).into_iter().chain(RESULTS) {
+            end(&self.outcomes, &[model, version, outcome]);
+        }
+        for reason in RELEASES.map(release_label) {
+            end(&self.batches, &[model, version, reason]);
+        }
+    }
+}
+
+fn end<B: MetricVecBuilder>(family: &MetricVec<B>, labels: &[&str]) {
+    // A meter makes all of its series; none is missing.
+    let _ = family.remove_label_values(labels);
+}
+
+/// The outcomes with a result: in time, and not.
+const RESULTS: [&str; 2] = ["ok", "late"];
+
 /// Every reason to start a batch.
 const RELEASES: [Release; 4] = [Release::Window, Release::Full, Release::Guard, Release::Eager];
 
@@ -209,3 +265,6 @@ fn release_label(reason: Release) -> &'static str {
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
+
+#[cfg(test)]
+mod tests;
