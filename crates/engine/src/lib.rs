@@ -8,12 +8,14 @@ mod clock;
 pub mod emulated;
 pub mod measure;
 pub mod onnx;
+mod padded;
 mod reshaped;
 pub mod synthetic;
 
 use downbeat_oip::{Tensor, TensorSpec};
 
 pub use clock::{Clock, WallClock, wake_up_on_time};
+pub use padded::{Padded, in_steps};
 pub use reshaped::Reshaped;
 
 /// A model, loaded on one device.

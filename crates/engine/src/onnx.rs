@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use downbeat_oip::{Tensor, TensorSpec};
+use downbeat_oip::{Reshape, Tensor, TensorSpec};
 use ort::environment::Environment;
 use ort::ep::ExecutionProvider as _;
 use ort::logging::LogLevel;
@@ -18,7 +18,8 @@ use ort::session::{Session, SessionInputValue};
 use ort::value::{Outlet, ValueType};
 use ort::{LoadDynamicError, ep};
 
-use crate::{EngineError, Model, Signature};
+use crate::measure::sizes_up_to;
+use crate::{EngineError, Model, Padded, Reshaped, Signature};
 
 pub use library::LIBRARY_VARIABLE;
 pub use values::check_strings;
@@ -49,6 +50,13 @@ pub enum Provider {
     Cuda(u32),
     /// The GPU with this number, by TensorRT, and by CUDA what TensorRT cannot do.
     TensorRt(u32),
+}
+
+impl Provider {
+    /// Whether batches are filled up to the sizes that are measured, because a change of size is dear. See [`Padded`].
+    pub fn fills_up(self) -> bool {
+        self != Provider::Cpu
+    }
 }
 
 /// A model in an ONNX file, loaded.
@@ -111,6 +119,22 @@ impl OnnxRuntime {
              {LIBRARY_VARIABLE}, or choose the device cpu",
             self.library.display()
         )))
+    }
+
+    /// Loads a model as a device runs it: behind its reshapes, and where batches are filled up, in a copy for each size.
+    pub fn load_for_batches(
+        &self,
+        path: &Path,
+        settings: &OnnxSettings,
+        max_batch: u32,
+        [inputs, outputs]: [&[Reshape]; 2],
+    ) -> Result<Box<dyn Model>, EngineError> {
+        let load = || Ok(Reshaped::new(self.load(path, settings)?, inputs.to_vec(), outputs.to_vec()));
+        if settings.provider.fills_up() && max_batch > 1 {
+            Ok(Box::new(Padded::load(&sizes_up_to(max_batch), load)?))
+        } else {
+            Ok(Box::new(load()?))
+        }
     }
 
     /// Loads a model file.
@@ -176,7 +200,14 @@ impl std::fmt::Debug for OnnxRuntime {
 }
 
 fn providers(provider: Provider) -> Vec<ep::ExecutionProviderDispatch> {
-    let cuda = |gpu: u32| ep::CUDA::default().with_device_id(gpu as i32).build().error_on_failure();
+    let cuda = |gpu: u32| {
+        // A model has several copies, each with memory of its own: none is to keep more than it has needed.
+        ep::CUDA::default()
+            .with_device_id(gpu as i32)
+            .with_arena_extend_strategy(ep::ArenaExtendStrategy::SameAsRequested)
+            .build()
+            .error_on_failure()
+    };
     match provider {
         Provider::Cpu => Vec::new(),
         Provider::Cuda(gpu) => vec![cuda(gpu)],

@@ -6,7 +6,7 @@ use std::path::Path;
 use downbeat_engine::measure::{MeasureSettings, Progress, measure, sizes_up_to};
 use downbeat_engine::onnx::{OnnxRuntime, OnnxSettings, Provider};
 use downbeat_engine::synthetic::synthetic_inputs;
-use downbeat_engine::{EngineError, Reshaped, WallClock};
+use downbeat_engine::{EngineError, WallClock, in_steps};
 use downbeat_profile::{DeviceClass, Fit};
 use downbeat_repository::{ModelError, Repository};
 
@@ -96,10 +96,13 @@ impl Profiler {
             return Err(Trouble::Nothing(format!("{model} is emulated: there is nothing to measure")));
         };
         let failed = |error| Trouble::Model { model: model.to_owned(), error };
-        let onnx = self.runtime.load(&file, &self.settings).map_err(failed)?;
-        let mut loaded = Reshaped::new(onnx, definition.input_reshapes, definition.output_reshapes);
+        let reshapes = [definition.input_reshapes.as_slice(), &definition.output_reshapes];
+        let mut loaded = self
+            .runtime
+            .load_for_batches(&file, &self.settings, definition.max_batch, reshapes)
+            .map_err(failed)?;
         let sizes = measure(
-            &mut loaded,
+            &mut *loaded,
             &sizes_up_to(definition.max_batch),
             &mut |rows| synthetic_inputs(&definition.inputs, rows, self.open_size, u64::from(rows)),
             &MeasureSettings::thorough(),
@@ -107,6 +110,7 @@ impl Profiler {
             progress,
         )
         .map_err(failed)?;
+        let sizes = if self.settings.provider.fills_up() { in_steps(sizes) } else { sizes };
         Ok(ModelProfile { model: model.to_owned(), sizes })
     }
 

@@ -67,7 +67,11 @@ impl DeviceThread {
     /// Does anything but measure, which takes the queue.
     fn carry_out(&mut self, task: Task) {
         match task {
-            Task::Install(instance, model) => drop(self.models.insert(instance, model)),
+            Task::Install(instance, mut model) => {
+                // Some of what a GPU makes ready, it does for each thread. What fails here is said when it is asked for.
+                let _ = guarded(|| model.warm_up());
+                self.models.insert(instance, model);
+            }
             Task::Drop(instance) => drop(self.models.remove(&instance)),
             Task::Run { run, inputs } => self.run(&run, inputs),
             Task::Measure(_) => {}

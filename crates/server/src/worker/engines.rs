@@ -6,7 +6,7 @@ use downbeat_engine::emulated::EmulatedModel;
 use downbeat_engine::measure::{MeasureSettings, Measured, measure, sizes_up_to};
 use downbeat_engine::onnx::{OnnxRuntime, OnnxSettings, Provider};
 use downbeat_engine::synthetic::synthetic_inputs;
-use downbeat_engine::{EngineError, Model, Reshaped, WallClock};
+use downbeat_engine::{EngineError, Model, WallClock, in_steps};
 use downbeat_oip::TensorSpec;
 use downbeat_profile::{Beyond, LatencyProfile, Span};
 
@@ -26,6 +26,8 @@ pub(super) struct Loaded {
     pub(super) model: Box<dyn Model>,
     inputs: Vec<TensorSpec>,
     max_batch: u32,
+    /// Whether batches are filled up to the sizes that are measured.
+    fills_up: bool,
 }
 
 impl Engines {
@@ -56,17 +58,18 @@ impl Engines {
                 );
             }
             Engines::Onnx(runtime, settings) => {
-                let model = runtime.load(path, settings).map_err(|error| error.to_string())?;
-                let reshapes = |of: &[_]| tensors::declared_reshapes(of);
-                Box::new(Reshaped::new(
-                    model,
-                    reshapes(&load.input_reshapes),
-                    reshapes(&load.output_reshapes),
-                ))
+                let reshapes = [&load.input_reshapes, &load.output_reshapes]
+                    .map(|reshapes| tensors::declared_reshapes(reshapes));
+                runtime
+                    .load_for_batches(path, settings, load.max_batch, reshapes.each_ref().map(Vec::as_slice))
+                    .map_err(|error| error.to_string())?
             }
             Engines::Emulated => Box::new(EmulatedModel::new(profile(load)?, outputs)),
         };
-        Ok(Loaded { model, inputs, max_batch: load.max_batch })
+        let fills_up = matches!(self, Engines::Onnx(_, settings) if settings.provider.fills_up());
+        let mut loaded = Loaded { model, inputs, max_batch: load.max_batch, fills_up };
+        loaded.warm_up().map_err(|error| error.to_string())?;
+        Ok(loaded)
     }
 }
 
@@ -78,6 +81,15 @@ fn profile(load: &Load) -> Result<LatencyProfile, String> {
 }
 
 impl Loaded {
+    /// Where the first batch of each size takes far longer than those after it, runs one of each.
+    pub(super) fn warm_up(&mut self) -> Result<(), EngineError> {
+        let sizes = if self.fills_up { sizes_up_to(self.max_batch) } else { Vec::new() };
+        for rows in sizes {
+            self.model.run(&synthetic_inputs(&self.inputs, rows, 1, u64::from(rows)), rows)?;
+        }
+        Ok(())
+    }
+
     /// Finds out how long the model takes, quickly, for batches that take no longer than `latency_max`. Calls `between`
     /// between two runs.
     pub(super) fn measure(
@@ -95,6 +107,7 @@ impl Loaded {
             &mut WallClock::start(),
             &mut |_| between(),
         )?;
+        let measured = if self.fills_up { in_steps(measured) } else { measured };
         let point = |size: Measured| Point { batch: size.batch, latency_ms: size.median_ms };
         Ok(measured.into_iter().map(point).collect())
     }
