@@ -63,7 +63,7 @@ impl Settings {
             ),
             (
                 !batching.priority_queue_policy.is_empty(),
-                "dynamic_batching.priority_queue_policy is not used: all priorities share the model's queue limit",
+                "dynamic_batching.priority_queue_policy is not used: every priority has the limit of default_queue_policy",
             ),
         ];
         self.note_all(notes);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use downbeat_engine::onnx::check_strings;
 use downbeat_oip::{DataType, Failure, InferRequest, Reason, Tensor, TensorSpec};
-use downbeat_repository::{Backend, ModelDefinition};
+use downbeat_repository::{Backend, ModelDefinition, Priorities};
 use downbeat_sched::Priority;
 
 /// A request that fits its model.
@@ -23,7 +23,7 @@ fn invalid<T>(message: String) -> Result<T, Failure> {
 
 /// Checks a request and takes out of it what will run.
 pub(crate) fn take_in(definition: &ModelDefinition, request: &mut InferRequest) -> Result<Intake, Failure> {
-    let (priority, timeout) = (priority(definition, request)?, request.timeout()?);
+    let (priority, timeout) = (priority(definition.priorities, request.priority()?), request.timeout()?);
     let model = &definition.name;
     for output in &request.outputs {
         if !definition.outputs.iter().any(|declared| declared.name == output.name) {
@@ -99,9 +99,20 @@ fn listed(specs: &[TensorSpec]) -> String {
     specs.iter().map(|spec| format!("{:?}", spec.name)).collect::<Vec<_>>().join(", ")
 }
 
-fn priority(definition: &ModelDefinition, request: &InferRequest) -> Result<Priority, Failure> {
+/// The priority of requests at their model's default level.
+///
+/// A model's levels count from there, since they mean nothing to other models: one that calls its default 2 of 3 is not
+/// behind those that have no levels.
+pub(crate) const DEFAULT_PRIORITY: Priority = Priority(128);
+
+/// The priority of a request at a level of its model, 0 for the default one.
+fn priority(priorities: Option<Priorities>, level: u64) -> Priority {
+    let Priorities { levels, default } = priorities.unwrap_or(Priorities { levels: u64::MAX, default: 1 });
     // Levels past the last are the last.
-    let last = definition.priorities.map_or(u64::MAX, |priorities| priorities.levels);
-    let level = request.priority()?.min(last);
-    Ok(Priority(u8::try_from(level).unwrap_or(u8::MAX)))
+    let level = if level == 0 { default } else { level.min(levels) };
+    let below = i128::from(level) - i128::from(default);
+    Priority((i128::from(DEFAULT_PRIORITY.0) + below).clamp(1, 255) as u8)
 }
+
+#[cfg(test)]
+mod tests;

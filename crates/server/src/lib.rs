@@ -33,6 +33,7 @@ pub mod server;
 pub mod service;
 pub mod settings;
 mod supervisor;
+mod vital;
 pub mod worker;
 
 pub use admission::Admission;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use downbeat_oip::Failure;
 use downbeat_profile::{DeviceClass, LatencyProfile, Span};
 use downbeat_repository::{ModelDefinition, Version};
-use downbeat_sched::{ClassId, Priority};
+use downbeat_sched::ClassId;
 
 use crate::dispatch::InstanceId;
 use crate::link::message::Load;
@@ -129,11 +129,6 @@ impl Staff {
 }
 
 /// The priority of a model's requests that name none.
-pub(super) fn default_priority(definition: &ModelDefinition) -> Priority {
-    let level = definition.priorities.map_or(1, |priorities| priorities.default);
-    Priority(u8::try_from(level).unwrap_or(u8::MAX).max(1))
-}
-
 /// Names in a row, shortened where there are many.
 pub(super) fn listed(names: &[&str]) -> String {
     match names {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use downbeat_profile::Span;
-use downbeat_sched::{BatchId, ClassId, Time};
+use downbeat_sched::{BatchId, ClassId, RequestId, Time};
 
 use super::job::Sent;
 use crate::metrics::DeviceMeter;
@@ -61,6 +61,11 @@ impl Device {
         self.expected_at = now + more;
         let behind = self.sent.iter().skip(1).map(|sent| sent.finish_at.since(sent.start_at));
         Some(behind.fold(now + more, |at, span| at + span))
+    }
+
+    /// The requests that it was sent and has not answered.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &RequestId> {
+        self.sent.iter().flat_map(|sent| &sent.requests)
     }
 
     pub(super) fn into_sent(self) -> impl Iterator<Item = Sent> {

@@ -96,7 +96,7 @@ impl<O: Outbox> Dispatcher<O> {
     /// Whether nobody waits for anything.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.jobs.is_empty() && self.instances.values().all(|it| (it.jobs, it.waiting) == (0, 0))
+        self.jobs.is_empty() && self.instances.values().all(|it| (it.jobs, it.waiting()) == (0, 0))
     }
 
     /// When [`tick`](Self::tick) wants to be called.
@@ -117,7 +117,7 @@ impl<O: Outbox> Dispatcher<O> {
 
     /// Requests that wait for a device.
     pub(crate) fn waiting(&self) -> u64 {
-        self.instances.values().map(|instance| instance.waiting as u64).sum()
+        self.instances.values().map(|instance| instance.waiting() as u64).sum()
     }
 
     /// How long each device of a class that takes work was busy since the last time this was asked, in the order of rank.
@@ -132,9 +132,28 @@ impl<O: Outbox> Dispatcher<O> {
             self.devices.iter_mut().filter_map(|(&gpu, device)| Some((gpu, device.overdue(now)?))).collect();
         for (gpu, free_at) in overdue {
             self.schedule(now, Event::GpuLate { gpu, free_at });
+            self.give_up_on(now, gpu);
         }
         if self.timer_at <= now {
             self.schedule(now, Event::Timer);
+        }
+    }
+
+    /// Answers the requests on a device that is late whose time has passed twice over: it may hang, and whoever waits for them
+    /// should know before that is certain. What it makes of them after all is dropped.
+    fn give_up_on(&mut self, now: Time, gpu: GpuId) {
+        let Some(device) = self.devices.get(&gpu) else { return };
+        let hopeless = |id: &&RequestId| {
+            self.jobs.get(id).is_some_and(|Held { job, .. }| now > job.due + job.due.since(job.arrived))
+        };
+        let hopeless: Vec<RequestId> = device.requests().filter(hopeless).copied().collect();
+        for id in hopeless {
+            // Before it leaves: should the device fail, it is not to run elsewhere.
+            self.cancel(now, id);
+            if let Some(held) = self.jobs.remove(&id) {
+                let failure = expired(now, &held.job);
+                self.leave(now, held, Err(failure));
+            }
         }
     }
 
@@ -201,7 +220,7 @@ impl<O: Outbox> Dispatcher<O> {
         if !self.devices.values().any(runs_it) {
             return Err(unavailable("no worker is there to run the model"));
         }
-        if instance.waiting >= instance.spec.queue_limit {
+        if instance.is_full(job.priority) {
             let message = format!("{} requests wait for the model, its limit", instance.spec.queue_limit);
             return Err(Failure::new(Reason::Overloaded, message));
         }
@@ -212,8 +231,7 @@ impl<O: Outbox> Dispatcher<O> {
         };
         if let Some(instance) = self.instances.get_mut(&job.instance) {
             instance.jobs += 1;
-            instance.waiting += 1;
-            instance.spec.meter.waiting(instance.waiting);
+            instance.waits(job.priority);
         }
         if let Some(stream) = self.stream(model) {
             stream.jobs += 1;
@@ -324,7 +342,7 @@ impl<O: Outbox> Dispatcher<O> {
             stream.jobs += 1;
         }
         if let Some(instance) = self.instances.get_mut(&held.job.instance) {
-            instance.waiting += 1;
+            instance.waits(held.job.priority);
         }
         (held.model, held.running) = (model, false);
         let request = self.request(id, &held.job, model);
@@ -354,7 +372,7 @@ impl<O: Outbox> Dispatcher<O> {
             let Some(held) = self.jobs.get_mut(&id) else { continue };
             (held.running, held.lost) = (false, held.lost + 1);
             if let Some(instance) = self.instances.get_mut(&held.job.instance) {
-                instance.waiting += 1;
+                instance.waits(held.job.priority);
             }
             if held.lost >= LOST_MAX {
                 self.cancel(now, id);
@@ -394,15 +412,17 @@ impl<O: Outbox> Dispatcher<O> {
         let Some(stream) = self.streams.get(start.model.0 as usize).and_then(Option::as_ref) else { return };
         let instance = stream.instance;
         let mut requests = Vec::with_capacity(ids.len());
+        let mut known = self.instances.get_mut(&instance);
         for id in ids {
             if let Some(held) = self.jobs.get_mut(id) {
                 held.running = true;
                 requests.push((held.job.rows, Arc::clone(&held.job.inputs)));
+                if let Some(known) = &mut known {
+                    known.waits_no_longer(held.job.priority);
+                }
             }
         }
-        if let Some(known) = self.instances.get_mut(&instance) {
-            known.waiting -= requests.len().min(known.waiting);
-            known.spec.meter.waiting(known.waiting);
+        if let Some(known) = known {
             known.spec.meter.released(start.rows, start.reason);
         }
         self.tally.batches += 1;
@@ -454,10 +474,9 @@ impl<O: Outbox> Dispatcher<O> {
         if let Some(instance) = self.instances.get_mut(&id) {
             instance.jobs -= 1;
             if !running {
-                instance.waiting -= 1;
+                instance.waits_no_longer(job.priority);
             }
             let meter = &instance.spec.meter;
-            meter.waiting(instance.waiting);
             match &result {
                 Ok(_) if job.reply.is_closed() => meter.failed(Reason::Cancelled),
                 Ok(completed) => {

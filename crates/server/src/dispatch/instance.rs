@@ -9,6 +9,7 @@ use downbeat_sched::{ClassId, ModelId, ModelSpec, Priority, RequestId};
 use tokio::sync::oneshot;
 
 use super::correction::Correction;
+use crate::intake::DEFAULT_PRIORITY;
 use crate::metrics::ModelMeter;
 
 /// A version of a model as it was loaded once; loaded again, it is another one.
@@ -23,8 +24,7 @@ const STREAMS_MAX: usize = 256;
 pub(crate) struct InstanceSpec {
     /// l(b) on each class of devices that has loaded it.
     pub(crate) profiles: Vec<(ClassId, LatencyProfile)>,
-    pub(crate) default_priority: Priority,
-    /// Requests that may wait at once.
+    /// Requests of one priority that may wait at once.
     pub(crate) queue_limit: usize,
     /// How long a batch is held back for more requests at most.
     pub(crate) max_wait: Span,
@@ -37,8 +37,8 @@ pub(super) struct Instance {
     pub(super) streams: BTreeMap<Shape, ModelId>,
     /// Requests that are in the server.
     pub(super) jobs: usize,
-    /// Requests that wait for a device.
-    pub(super) waiting: usize,
+    /// Requests that wait for a device, by priority.
+    waiting: BTreeMap<Priority, usize>,
     /// To be told when the last request has left.
     pub(super) withdrawn: Option<oneshot::Sender<()>>,
 }
@@ -81,7 +81,34 @@ impl Shape {
 
 impl Instance {
     pub(super) fn new(spec: InstanceSpec) -> Instance {
-        Instance { spec, streams: BTreeMap::new(), jobs: 0, waiting: 0, withdrawn: None }
+        Instance { spec, streams: BTreeMap::new(), jobs: 0, waiting: BTreeMap::new(), withdrawn: None }
+    }
+
+    /// Requests that wait for a device.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.values().sum()
+    }
+
+    /// Whether as many requests of a priority wait as may.
+    pub(super) fn is_full(&self, priority: Priority) -> bool {
+        self.waiting.get(&priority).copied().unwrap_or(0) >= self.spec.queue_limit
+    }
+
+    /// A request begins to wait.
+    pub(super) fn waits(&mut self, priority: Priority) {
+        *self.waiting.entry(priority).or_default() += 1;
+        self.spec.meter.waiting(self.waiting());
+    }
+
+    /// A request waits no longer.
+    pub(super) fn waits_no_longer(&mut self, priority: Priority) {
+        if let Some(waiting) = self.waiting.get_mut(&priority) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                self.waiting.remove(&priority);
+            }
+        }
+        self.spec.meter.waiting(self.waiting());
     }
 
     pub(super) fn takes_another_stream(&self) -> bool {
@@ -92,7 +119,7 @@ impl Instance {
     pub(super) fn model_spec(&self, shape: &Shape) -> ModelSpec {
         ModelSpec {
             profiles: self.spec.profiles.clone(),
-            default_priority: self.spec.default_priority,
+            default_priority: DEFAULT_PRIORITY,
             // The limit is the model's, over all its streams, and kept here.
             queue_limit: usize::MAX,
             // Nobody will join one that must be alone.

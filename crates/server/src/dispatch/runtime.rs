@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use downbeat_engine::wake_up_on_time;
@@ -14,6 +13,7 @@ use super::scaling::Scaling;
 use super::{Command, Dispatcher, Outbox};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::vital::spawn_vital;
 
 /// The way to the dispatcher, which runs on a thread of its own: tokio's timers tick in milliseconds, and a batch's window
 /// can be tens of microseconds wide.
@@ -32,9 +32,7 @@ impl Runtime {
         dispatcher: Dispatcher<O>,
     ) -> io::Result<Runtime> {
         let (runtime, inbox) = Runtime::unattended(clock);
-        thread::Builder::new()
-            .name("scheduler".to_owned())
-            .spawn(move || run(clock, &metrics, dispatcher, &inbox))?;
+        spawn_vital("scheduler", move || run(clock, &metrics, dispatcher, &inbox))?;
         Ok(runtime)
     }
 

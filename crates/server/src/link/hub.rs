@@ -17,6 +17,7 @@ use super::connection::{Files, UnderWay, write_all};
 use super::message::{Fetch, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
 use super::{Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, write};
 use crate::dispatch::{Command, InstanceId, Runtime};
+use crate::vital::spawn_vital;
 
 /// How long a worker may take to say who it is, and how many may be at it: whoever they are, they have shown no token.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -99,12 +100,12 @@ impl Hub {
                     continue;
                 }
                 let attend = move || hub.attend(stream, greeting);
-                if let Err(error) = thread::Builder::new().name("link".to_owned()).spawn(attend) {
+                if let Err(error) = spawn_vital("link", attend) {
                     tracing::warn!(%error, "a worker was turned away: no thread for it");
                 }
             }
         };
-        thread::Builder::new().name("hub".to_owned()).spawn(accept).map(drop)
+        spawn_vital("hub", accept)
     }
 
     /// Stays with a worker until it is gone.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use downbeat_profile::{LatencyProfile, Span};
 use downbeat_repository::{ModelDefinition, Repository};
-use downbeat_sched::{ClassId, Delays, Priority, Time};
+use downbeat_sched::{ClassId, Delays, Time};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use rand::RngExt;
@@ -411,7 +411,6 @@ impl Stage {
         let meter = self.core.metrics.model(model, "1", slo);
         let spec = InstanceSpec {
             profiles: vec![(CLASS, profile(definition.max_batch))],
-            default_priority: Priority(2),
             queue_limit: 30,
             max_wait: Span::MAX,
             meter: Arc::clone(&meter),

@@ -13,6 +13,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use super::*;
 use crate::admission::Admission;
 use crate::answers::due;
+use crate::intake::DEFAULT_PRIORITY;
 use crate::metrics::Metrics;
 
 const CLASS: ClassId = ClassId(0);
@@ -62,7 +63,6 @@ impl Stage {
         }
         let spec = InstanceSpec {
             profiles: vec![(CLASS, LatencyProfile::linear(1.0, 9.0, 8).unwrap())],
-            default_priority: Priority(1),
             queue_limit,
             max_wait: Span::MAX,
             meter: stage.metrics.model("m", "1", Span::from_millis(100)),
@@ -85,6 +85,16 @@ impl Stage {
         within_ms: u64,
         columns: u64,
     ) -> (RequestId, Receiver<Result<Completed, Failure>>) {
+        self.submit_at(DEFAULT_PRIORITY, now, within_ms, columns)
+    }
+
+    fn submit_at(
+        &mut self,
+        priority: Priority,
+        now: Time,
+        within_ms: u64,
+        columns: u64,
+    ) -> (RequestId, Receiver<Result<Completed, Failure>>) {
         let (reply, answer) = oneshot::channel();
         let data = Bytes::from(vec![self.next as u8; columns as usize]);
         let input = Tensor { name: "x".to_owned(), datatype: DataType::Uint8, shape: vec![1, columns], data };
@@ -94,7 +104,7 @@ impl Stage {
             instance: MODEL,
             inputs: [input].into(),
             rows: 1,
-            priority: Priority(0),
+            priority,
             arrived: now,
             due: now + Span::from_millis(within_ms),
             reply,
@@ -151,7 +161,7 @@ fn a_batch_waits_for_more_requests_and_each_gets_its_own_answer() {
 #[test]
 fn a_request_that_cannot_make_it_is_answered_at_once_although_every_device_is_busy() {
     let mut stage = Stage::new(1);
-    let (_, mut running) = stage.submit(ms(0), 11, 4);
+    let (_, _running) = stage.submit(ms(0), 11, 4);
     stage.pass(ms(1));
     assert_eq!(stage.sent(), [(0, 1)]);
     // One request alone takes 10 ms: 9 are not enough, and that is known on arrival.
@@ -163,7 +173,7 @@ fn a_request_that_cannot_make_it_is_answered_at_once_although_every_device_is_bu
     assert_eq!(reason(&mut late), None);
     stage.pass(ms(31));
     assert_eq!(reason(&mut late), Some(Reason::Expired));
-    assert!(running.try_recv().is_err(), "the device is still busy");
+    assert_eq!(stage.sent().len(), 1, "the device is still busy");
 }
 
 /// The model's SLO, the request's own timeout and the gRPC deadline: any one that is too short for the 10 ms that the
@@ -287,6 +297,38 @@ fn one_more_than_the_queue_holds_is_refused_at_once() {
     let _waiting = [stage.submit(ms(0), 90, 4), stage.submit(ms(0), 90, 4)];
     let (_, mut refused) = stage.submit(ms(0), 90, 4);
     assert_eq!(reason(&mut refused), Some(Reason::Overloaded));
+}
+
+#[test]
+fn requests_of_another_priority_have_a_queue_of_their_own() {
+    let mut stage = Stage::with_queue(1, 2);
+    let [high, low] = [127, 129].map(Priority);
+    let _waiting = [stage.submit_at(low, ms(0), 90, 4), stage.submit_at(low, ms(0), 90, 4)];
+    let (_, mut refused) = stage.submit_at(low, ms(0), 90, 4);
+    assert_eq!(reason(&mut refused), Some(Reason::Overloaded));
+    let (_, mut taken_in) = stage.submit_at(high, ms(0), 90, 4);
+    assert_eq!(reason(&mut taken_in), None);
+    assert_eq!(stage.dispatcher.waiting(), 3);
+    stage.pass(ms(89));
+    assert_eq!((stage.sent(), stage.dispatcher.waiting()), (vec![(0, 3)], 0));
+}
+
+/// Due at 40 and started at 30. At 80 its time has passed twice over; the device is looked after whenever a quarter of what it has taken by then
+/// has passed once more.
+#[test]
+fn a_request_on_a_device_that_hangs_is_answered_before_that_is_known_to_be_dead() {
+    let mut stage = Stage::new(2);
+    let (_, mut answer) = stage.submit(ms(0), 40, 4);
+    stage.pass(ms(79));
+    assert_eq!((stage.sent().len(), reason(&mut answer)), (1, None));
+    stage.pass(ms(100));
+    assert_eq!(reason(&mut answer), Some(Reason::Expired));
+    assert!(stage.dispatcher.is_idle());
+    let (gpu, _) = stage.sent()[0];
+    stage.dispatcher.handle(ms(2_000), Command::DeviceFailed { gpu: GpuId(gpu) });
+    stage.pass(ms(3_000));
+    assert_eq!(stage.sent().len(), 1, "nobody waits for it: it is not run elsewhere");
+    assert!(stage.dispatcher.is_idle());
 }
 
 #[test]
