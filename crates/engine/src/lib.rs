@@ -22,11 +22,21 @@ pub use reshaped::Reshaped;
 pub trait Model: Send {
     /// Runs a batch: `inputs` hold the rows of all its requests, in order. Returns the outputs of all rows.
     fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError>;
+
+    /// Whether batches take as long as the next of the [sizes that are measured](measure::sizes_up_to), to which they are
+    /// filled up.
+    fn goes_in_steps(&self) -> bool {
+        false
+    }
 }
 
 impl Model for Box<dyn Model> {
     fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError> {
         (**self).run(inputs, rows)
+    }
+
+    fn goes_in_steps(&self) -> bool {
+        (**self).goes_in_steps()
     }
 }
 

@@ -3,6 +3,7 @@
 //! The runtime is a library that is loaded when the program starts: the one for CPUs or one with providers for GPUs,
 //! whichever is there. [`OnnxRuntime::init`] finds it, by the setting, the environment or where set-up put it.
 
+mod dear;
 mod library;
 mod values;
 
@@ -50,13 +51,6 @@ pub enum Provider {
     Cuda(u32),
     /// The GPU with this number, by TensorRT, and by CUDA what TensorRT cannot do.
     TensorRt(u32),
-}
-
-impl Provider {
-    /// Whether batches are filled up to the sizes that are measured, because a change of size is dear. See [`Padded`].
-    pub fn fills_up(self) -> bool {
-        self != Provider::Cpu
-    }
 }
 
 /// A model in an ONNX file, loaded.
@@ -121,7 +115,7 @@ impl OnnxRuntime {
         )))
     }
 
-    /// Loads a model as a device runs it: behind its reshapes, and where batches are filled up, in a copy for each size.
+    /// Loads a model as a device runs it: behind its reshapes, and where changes of size are dear, in a copy for each size.
     pub fn load_for_batches(
         &self,
         path: &Path,
@@ -129,12 +123,14 @@ impl OnnxRuntime {
         max_batch: u32,
         [inputs, outputs]: [&[Reshape]; 2],
     ) -> Result<Box<dyn Model>, EngineError> {
-        let load = || Ok(Reshaped::new(self.load(path, settings)?, inputs.to_vec(), outputs.to_vec()));
-        if settings.provider.fills_up() && max_batch > 1 {
-            Ok(Box::new(Padded::load(&sizes_up_to(max_batch), load)?))
-        } else {
-            Ok(Box::new(load()?))
+        let reshaped = |model| Reshaped::new(model, inputs.to_vec(), outputs.to_vec());
+        let mut model = self.load(path, settings)?;
+        if settings.provider == Provider::Cpu || max_batch <= 1 || !dear::changes_of_size(&mut model)? {
+            return Ok(Box::new(reshaped(model)));
         }
+        let mut first = Some(model);
+        let next = || first.take().map_or_else(|| self.load(path, settings), Ok).map(reshaped);
+        Ok(Box::new(Padded::load(&sizes_up_to(max_batch), next)?))
     }
 
     /// Loads a model file.

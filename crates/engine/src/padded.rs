@@ -8,7 +8,7 @@ use crate::{EngineError, Model};
 
 /// A model that has a copy for each of a few sizes of batches; a batch of any other size is filled up to the next one.
 ///
-/// For devices where a change of size costs more than the batch. On a GPU, ONNX Runtime plans convolutions for the shape
+/// For models of which a change of size costs more than the batch. On a GPU, ONNX Runtime plans convolutions for the shape
 /// that it sees, and plans all of them anew when another one comes, even if it has seen that before: on an H200 that takes
 /// 145 ms for a ResNet-50 whose batches take 2.
 pub struct Padded<M> {
@@ -42,6 +42,10 @@ impl<M: Model> Model for Padded<M> {
         let inputs = filled.collect::<Result<Vec<_>, _>>().map_err(odd)?;
         let outputs = model.run(&inputs, *size)?;
         outputs.iter().map(|output| output.slice_rows(0..rows.into()).map_err(odd)).collect()
+    }
+
+    fn goes_in_steps(&self) -> bool {
+        true
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use downbeat_engine::measure::{MeasureSettings, Progress, measure, sizes_up_to};
 use downbeat_engine::onnx::{OnnxRuntime, OnnxSettings, Provider};
 use downbeat_engine::synthetic::synthetic_inputs;
-use downbeat_engine::{EngineError, WallClock, in_steps};
+use downbeat_engine::{EngineError, Model as _, WallClock, in_steps};
 use downbeat_profile::{DeviceClass, Fit};
 use downbeat_repository::{ModelError, Repository};
 
@@ -110,7 +110,7 @@ impl Profiler {
             progress,
         )
         .map_err(failed)?;
-        let sizes = if self.settings.provider.fills_up() { in_steps(sizes) } else { sizes };
+        let sizes = if loaded.goes_in_steps() { in_steps(sizes) } else { sizes };
         Ok(ModelProfile { model: model.to_owned(), sizes })
     }
 

@@ -26,8 +26,8 @@ pub(super) struct Loaded {
     pub(super) model: Box<dyn Model>,
     inputs: Vec<TensorSpec>,
     max_batch: u32,
-    /// Whether batches are filled up to the sizes that are measured.
-    fills_up: bool,
+    /// Whether the first batch of each size takes far longer than those after it.
+    starts_slowly: bool,
 }
 
 impl Engines {
@@ -66,8 +66,8 @@ impl Engines {
             }
             Engines::Emulated => Box::new(EmulatedModel::new(profile(load)?, outputs)),
         };
-        let fills_up = matches!(self, Engines::Onnx(_, settings) if settings.provider.fills_up());
-        let mut loaded = Loaded { model, inputs, max_batch: load.max_batch, fills_up };
+        let starts_slowly = matches!(self, Engines::Onnx(_, settings) if settings.provider != Provider::Cpu);
+        let mut loaded = Loaded { model, inputs, max_batch: load.max_batch, starts_slowly };
         loaded.warm_up().map_err(|error| error.to_string())?;
         Ok(loaded)
     }
@@ -81,9 +81,9 @@ fn profile(load: &Load) -> Result<LatencyProfile, String> {
 }
 
 impl Loaded {
-    /// Where the first batch of each size takes far longer than those after it, runs one of each.
+    /// Runs a batch of each size where that takes far longer the first time.
     pub(super) fn warm_up(&mut self) -> Result<(), EngineError> {
-        let sizes = if self.fills_up { sizes_up_to(self.max_batch) } else { Vec::new() };
+        let sizes = if self.starts_slowly { sizes_up_to(self.max_batch) } else { Vec::new() };
         for rows in sizes {
             self.model.run(&synthetic_inputs(&self.inputs, rows, 1, u64::from(rows)), rows)?;
         }
@@ -107,7 +107,7 @@ impl Loaded {
             &mut WallClock::start(),
             &mut |_| between(),
         )?;
-        let measured = if self.fills_up { in_steps(measured) } else { measured };
+        let measured = if self.model.goes_in_steps() { in_steps(measured) } else { measured };
         let point = |size: Measured| Point { batch: size.batch, latency_ms: size.median_ms };
         Ok(measured.into_iter().map(point).collect())
     }
