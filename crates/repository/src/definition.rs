@@ -47,7 +47,7 @@ pub struct ModelDefinition {
     pub priorities: Option<Priorities>,
     /// The names of an output's classes, by the output's name.
     pub labels: BTreeMap<String, Vec<String>>,
-    /// One line for each setting that is accepted but does not do what Triton does.
+    /// One line for each setting that is accepted but does not do what Triton does, or that was filled in by a guess.
     pub notices: Vec<String>,
 }
 

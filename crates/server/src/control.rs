@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use downbeat_oip::proto::ModelConfig;
+use downbeat_oip::config::WrittenConfig;
 use downbeat_oip::{Failure, Reason};
 use downbeat_profile::{DeviceClass, Span};
 use downbeat_repository::{ModelDefinition, Repository};
@@ -33,7 +33,7 @@ use cast::{Instance, Phase, Staff};
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Load a model, or load it anew.
-    Load { model: String, config: Option<Box<ModelConfig>>, reply: oneshot::Sender<Result<(), Failure>> },
+    Load { model: String, config: Option<Box<WrittenConfig>>, reply: oneshot::Sender<Result<(), Failure>> },
     /// Unload a model.
     Unload { model: String, reply: oneshot::Sender<Result<(), Failure>> },
 }
