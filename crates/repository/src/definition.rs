@@ -75,6 +75,11 @@ impl ModelDefinition {
         self.config.parameters.get(key).map(|parameter| parameter.string_value.as_str())
     }
 
+    /// Whether requests may differ in more than their rows: a dimension of an input is open that is not the first.
+    pub fn has_open_shapes(&self) -> bool {
+        self.inputs.iter().any(|input| input.shape.iter().skip(1).any(|&size| size < 0))
+    }
+
     /// The newest version, which answers requests that name none.
     pub fn newest(&self) -> Option<&Version> {
         self.versions.last()

@@ -374,6 +374,7 @@ impl Control {
         let meter = self.metrics.model(&definition.name, &version.to_string(), slo);
         let spec = InstanceSpec {
             profiles: instance.profiles.iter().map(|(&class, profile)| (class, profile.clone())).collect(),
+            open: definition.has_open_shapes(),
             default_priority: cast::default_priority(&definition),
             queue_limit: definition.queue_limit.map_or(self.settings.queue_limit, |limit| limit as usize),
             max_wait: definition.max_wait.map_or(self.settings.max_wait, span),
