@@ -78,6 +78,8 @@ pub(crate) struct ControlSettings {
     pub(crate) queue_limit: usize,
     pub(crate) max_wait: Span,
     pub(crate) device_timeout: Duration,
+    /// The size that open dimensions are measured with.
+    pub(crate) open_size: u64,
     /// Threads per operator, on which latencies depend.
     pub(crate) variant: String,
 }
@@ -275,8 +277,8 @@ impl Control {
     fn send_load(&self, worker: &Worker, id: InstanceId, instance: &Instance) {
         let class = worker.devices.first().map(|device| &device.class);
         let emulated = worker.devices.first().is_some_and(|device| device.emulated);
-        let profile = class.filter(|_| emulated).and_then(|class| self.emulated_profile(instance, class));
-        let (load, files) = instance.load_message(id, profile.as_ref());
+        let emulated = class.filter(|_| emulated).and_then(|class| self.emulated_profile(instance, class));
+        let (load, files) = instance.load_message(id, emulated.as_ref().map(|it| &it.profile));
         worker.load(load, files);
     }
 
