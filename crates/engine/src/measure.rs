@@ -81,34 +81,49 @@ pub fn sizes_up_to(max_batch: u32) -> Vec<u32> {
     powers.take_while(|&size| size < max_batch).chain([max_batch]).collect()
 }
 
-/// Measures the sizes in the order given, up to `latency_max`. `make_inputs` makes a batch of so many rows; `progress` is told after every
-/// run that counts.
+/// Measures the sizes in the order given, up to `latency_max`. `make_inputs` makes a batch of so many rows; `progress` is
+/// told after every run that counts.
+///
+/// `between` is called before every run, for what others want of the device, and says how long they can do without it: after
+/// a run that takes longer, even if it was to warm up, the measurement ends with what that run took.
 pub fn measure(
     model: &mut dyn Model,
     sizes: &[u32],
     make_inputs: &mut dyn FnMut(u32) -> Vec<Tensor>,
     settings: &MeasureSettings,
     clock: &mut dyn Clock,
+    between: &mut dyn FnMut() -> Option<Span>,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Vec<Measured>, EngineError> {
     let mut results: Vec<Measured> = Vec::with_capacity(sizes.len());
     let latency_max_ms = settings.latency_max.unwrap_or(Span::MAX).as_millis_f64();
+    let mut timed = |inputs: &[Tensor], batch| {
+        let run_max = between().unwrap_or(Span::MAX);
+        let before = clock.now();
+        model.run(inputs, batch)?;
+        let took = clock.now() - before;
+        Ok((took, took > run_max))
+    };
     for (index, &batch) in sizes.iter().enumerate() {
         if results.last().is_some_and(|smaller| smaller.median_ms > latency_max_ms) {
             break;
         }
         let inputs = make_inputs(batch);
-        for _ in 0..settings.warmup {
-            model.run(&inputs, batch)?;
-        }
         let mut samples = Samples::default();
-        let start = clock.now();
+        for _ in 0..settings.warmup {
+            let (took, too_long) = timed(&inputs, batch)?;
+            if too_long {
+                samples.add(took);
+                results.push(samples.summary(batch));
+                return Ok(results);
+            }
+        }
+        let mut spent = Span::ZERO;
         loop {
-            let before = clock.now();
-            model.run(&inputs, batch)?;
-            let after = clock.now();
-            samples.add(after - before);
-            let enough = samples.are_enough(settings, after - start);
+            let (took, too_long) = timed(&inputs, batch)?;
+            samples.add(took);
+            spent += took;
+            let enough = samples.are_enough(settings, spent) || too_long;
             let current = samples.summary(batch);
             progress(&Progress {
                 done: index + usize::from(enough),
@@ -117,6 +132,9 @@ pub fn measure(
             });
             if enough {
                 results.push(current);
+                if too_long {
+                    return Ok(results);
+                }
                 break;
             }
         }

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod tests;
+mod written;
 
 use std::sync::OnceLock;
 
@@ -13,6 +14,7 @@ use crate::proto::{
     DESCRIPTORS, InferStatistics, ModelConfig, ModelStatistics, ModelStatisticsResponse, StatisticDuration,
 };
 use crate::{Failure, Reason};
+pub use written::WrittenConfig;
 
 /// A model's configuration as the REST endpoint `config` returns it.
 pub fn to_json(config: &ModelConfig) -> Result<Vec<u8>, Failure> {
@@ -20,15 +22,16 @@ pub fn to_json(config: &ModelConfig) -> Result<Vec<u8>, Failure> {
 }
 
 /// Reads what [`to_json`] writes, or the same with fields left out.
-pub fn from_json(json: &str) -> Result<ModelConfig, Failure> {
+pub fn from_json(json: &str) -> Result<WrittenConfig, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(Reason::Invalid, format!("the model configuration is wrong: {error}"))
     };
     let mut parser = serde_json::Deserializer::from_str(json);
-    let message = DynamicMessage::deserialize(descriptor("inference.ModelConfig")?, &mut parser)
-        .map_err(|error| wrong(&error))?;
+    let descriptor =
+        WrittenConfig::descriptor().ok_or_else(|| internal(&"the configuration has no description"))?;
+    let message = DynamicMessage::deserialize(descriptor, &mut parser).map_err(|error| wrong(&error))?;
     parser.end().map_err(|error| wrong(&error))?;
-    message.transcode_to().map_err(|error| wrong(&error))
+    WrittenConfig::of(&message).map_err(|error| wrong(&error))
 }
 
 /// What was counted of models, as the REST endpoint `stats` returns it. Every duration is there, if only as zero:

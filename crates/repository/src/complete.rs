@@ -10,9 +10,14 @@ use crate::tensors::{self, Role, Slot, data_type, full_shape, slots};
 /// Downbeat never makes a batch larger than its deadlines allow, so it can afford more.
 pub const DEFAULT_MAX_BATCH: i32 = 64;
 
-/// Fills in what a configuration leaves out and the file says.
-pub(crate) fn complete(config: &mut ModelConfig, header: &Header) -> Result<(), String> {
-    if config.max_batch_size == 0 && may_batch(config, header) {
+/// Fills in what a configuration leaves out and the file says. Where it says how large a batch may be, that is what it
+/// means: 0 for a model whose rows depend on each other, whatever its file looks like.
+pub(crate) fn complete(
+    config: &mut ModelConfig,
+    says_max_batch: bool,
+    header: &Header,
+) -> Result<(), String> {
+    if !says_max_batch && may_batch(config, header) {
         config.max_batch_size = DEFAULT_MAX_BATCH;
     }
     for input in &header.inputs {
@@ -43,6 +48,14 @@ pub(crate) fn complete(config: &mut ModelConfig, header: &Header) -> Result<(), 
         config.scheduling_choice = Some(SchedulingChoice::DynamicBatching(ModelDynamicBatching::default()));
     }
     Ok(())
+}
+
+/// What is to be told when the largest batch was filled in.
+pub(crate) fn notice() -> String {
+    format!(
+        "no max_batch_size is set, and the first dimension of every tensor is open: it is taken for the batch, of up to \
+         {DEFAULT_MAX_BATCH} rows; set max_batch_size to 0 if the rows of different requests must not meet"
+    )
 }
 
 /// Whether a model can run batches though its configuration does not say so: the first dimension of every tensor is

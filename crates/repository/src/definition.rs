@@ -47,7 +47,7 @@ pub struct ModelDefinition {
     pub priorities: Option<Priorities>,
     /// The names of an output's classes, by the output's name.
     pub labels: BTreeMap<String, Vec<String>>,
-    /// One line for each setting that is accepted but does not do what Triton does.
+    /// One line for each setting that is accepted but does not do what Triton does, or that was filled in by a guess.
     pub notices: Vec<String>,
 }
 
@@ -73,6 +73,11 @@ impl ModelDefinition {
     /// The value of a parameter of the configuration.
     pub fn parameter(&self, key: &str) -> Option<&str> {
         self.config.parameters.get(key).map(|parameter| parameter.string_value.as_str())
+    }
+
+    /// Whether requests may differ in more than their rows: a dimension of an input is open that is not the first.
+    pub fn has_open_shapes(&self) -> bool {
+        self.inputs.iter().any(|input| input.shape.iter().skip(1).any(|&size| size < 0))
     }
 
     /// The newest version, which answers requests that name none.

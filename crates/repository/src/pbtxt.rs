@@ -3,23 +3,19 @@
 mod colons;
 
 use std::path::Path;
-use std::sync::LazyLock;
 
-use downbeat_oip::proto::{DESCRIPTORS, ModelConfig};
+use downbeat_oip::config::WrittenConfig;
 use miette::Diagnostic;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use prost_reflect::DynamicMessage;
 
 use crate::ModelError;
 use colons::Explicit;
 
-static MODEL_CONFIG: LazyLock<Option<MessageDescriptor>> =
-    LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS).ok()?.get_message_by_name("inference.ModelConfig"));
-
 /// Parses a configuration. Errors name `file`, the line and the column.
-pub fn parse_config(text: &str, file: &Path) -> Result<ModelConfig, ModelError> {
+pub fn parse_config(text: &str, file: &Path) -> Result<WrittenConfig, ModelError> {
     let internal = |problem: &str| ModelError::new(file, problem);
     let descriptor =
-        MODEL_CONFIG.clone().ok_or_else(|| internal("the program was built without its messages"))?;
+        WrittenConfig::descriptor().ok_or_else(|| internal("the program was built without its messages"))?;
     let explicit = Explicit::new(text);
     let message = DynamicMessage::parse_text_format(descriptor, &explicit.text).map_err(|error| {
         let place = error.labels().and_then(|mut labels| labels.next()).map(|label| label.offset());
@@ -27,7 +23,7 @@ pub fn parse_config(text: &str, file: &Path) -> Result<ModelConfig, ModelError> 
         let (line, column) = position(text, offset);
         ModelError::new(file, format!("line {line}, column {column}: {error}"))
     })?;
-    message.transcode_to().map_err(|error| internal(&error.to_string()))
+    WrittenConfig::of(&message).map_err(|error| internal(&error.to_string()))
 }
 
 /// The line and the column of a byte, both counted from 1.

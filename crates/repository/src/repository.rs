@@ -6,9 +6,10 @@ mod place;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use downbeat_oip::config::WrittenConfig;
 use downbeat_oip::proto::ModelConfig;
 
-use crate::complete::{check, complete, find};
+use crate::complete::{self, check, complete, find};
 use crate::header::Header;
 use crate::settings::{Settings, refuse_unsupported};
 use crate::tensors::{Role, Slot, slots};
@@ -67,7 +68,7 @@ impl Repository {
     }
 
     /// Reads a model. A `config` takes the place of its configuration file.
-    pub fn read(&self, name: &str, config: Option<ModelConfig>) -> Result<ModelDefinition, ModelError> {
+    pub fn read(&self, name: &str, config: Option<WrittenConfig>) -> Result<ModelDefinition, ModelError> {
         // Names come from clients too.
         let directory = place::beneath(&self.path, name)
             .filter(|directory| directory.is_dir())
@@ -84,10 +85,10 @@ impl Repository {
 }
 
 /// The configuration in a file; an empty one where there is no file.
-fn read_config(file: &Path) -> Result<ModelConfig, ModelError> {
+fn read_config(file: &Path) -> Result<WrittenConfig, ModelError> {
     match fs::read_to_string(file) {
         Ok(text) => parse_config(&text, file),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(ModelConfig::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(WrittenConfig::default()),
         Err(error) => Err(ModelError::new(file, format!("cannot be read: {error}"))),
     }
 }
@@ -101,21 +102,25 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn definition(&self, mut config: ModelConfig) -> Result<ModelDefinition, ModelError> {
+    fn definition(&self, written: WrittenConfig) -> Result<ModelDefinition, ModelError> {
+        let WrittenConfig { mut config, says_max_batch } = written;
         let wrong = |problem: String| ModelError::new(self.source, problem);
         self.check_name(&config)?;
         refuse_unsupported(&config).map_err(wrong)?;
         let present = versions::present(self.directory)?;
         let backend = self.backend(&config, &present)?;
-        let settings = Settings::of(&config, backend).map_err(wrong)?;
+        let mut settings = Settings::of(&config, backend).map_err(wrong)?;
         let numbers = versions::chosen(config.version_policy.as_ref(), &present).map_err(wrong)?;
 
         self.name.clone_into(&mut config.name);
         self.check_tensors(&mut config)?;
         let (versions, header) = match backend {
-            Backend::Onnx => self.complete_onnx(&mut config, &numbers)?,
+            Backend::Onnx => self.complete_onnx(&mut config, says_max_batch, &numbers)?,
             Backend::Emulated => (self.complete_emulated(&mut config, &numbers)?, None),
         };
+        if backend == Backend::Onnx && !says_max_batch && config.max_batch_size > 0 {
+            settings.notices.push(complete::notice());
+        }
         let batching = config.max_batch_size > 0;
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         let (mut input_reshapes, mut output_reshapes) = (Vec::new(), Vec::new());
@@ -201,6 +206,7 @@ impl Reading<'_> {
     fn complete_onnx(
         &self,
         config: &mut ModelConfig,
+        says_max_batch: bool,
         numbers: &[u64],
     ) -> Result<(Vec<Version>, Option<Header>), ModelError> {
         let wrong = |problem: String| ModelError::new(self.source, problem);
@@ -216,7 +222,7 @@ impl Reading<'_> {
         "onnxruntime".clone_into(&mut config.backend);
         let newest = Header::read(&self.model_file(*newest, config)?)?;
         self.check_batch(config)?;
-        complete(config, &newest).map_err(wrong)?;
+        complete(config, says_max_batch, &newest).map_err(wrong)?;
         let mut versions = Vec::new();
         for &number in numbers {
             let file = self.model_file(number, config)?;

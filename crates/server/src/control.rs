@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use downbeat_oip::proto::ModelConfig;
+use downbeat_oip::config::WrittenConfig;
 use downbeat_oip::{Failure, Reason};
 use downbeat_profile::{DeviceClass, Span};
 use downbeat_repository::{ModelDefinition, Repository};
@@ -33,7 +33,7 @@ use cast::{Instance, Phase, Staff};
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Load a model, or load it anew.
-    Load { model: String, config: Option<Box<ModelConfig>>, reply: oneshot::Sender<Result<(), Failure>> },
+    Load { model: String, config: Option<Box<WrittenConfig>>, reply: oneshot::Sender<Result<(), Failure>> },
     /// Unload a model.
     Unload { model: String, reply: oneshot::Sender<Result<(), Failure>> },
 }
@@ -78,6 +78,8 @@ pub(crate) struct ControlSettings {
     pub(crate) queue_limit: usize,
     pub(crate) max_wait: Span,
     pub(crate) device_timeout: Duration,
+    /// The size that open dimensions are measured with.
+    pub(crate) open_size: u64,
     /// Threads per operator, on which latencies depend.
     pub(crate) variant: String,
 }
@@ -275,8 +277,8 @@ impl Control {
     fn send_load(&self, worker: &Worker, id: InstanceId, instance: &Instance) {
         let class = worker.devices.first().map(|device| &device.class);
         let emulated = worker.devices.first().is_some_and(|device| device.emulated);
-        let profile = class.filter(|_| emulated).and_then(|class| self.emulated_profile(instance, class));
-        let (load, files) = instance.load_message(id, profile.as_ref());
+        let emulated = class.filter(|_| emulated).and_then(|class| self.emulated_profile(instance, class));
+        let (load, files) = instance.load_message(id, emulated.as_ref().map(|it| &it.profile));
         worker.load(load, files);
     }
 
@@ -374,6 +376,7 @@ impl Control {
         let meter = self.metrics.model(&definition.name, &version.to_string(), slo);
         let spec = InstanceSpec {
             profiles: instance.profiles.iter().map(|(&class, profile)| (class, profile.clone())).collect(),
+            open: definition.has_open_shapes(),
             queue_limit: definition.queue_limit.map_or(self.settings.queue_limit, |limit| limit as usize),
             max_wait: definition.max_wait.map_or(self.settings.max_wait, span),
             meter: Arc::clone(&meter),

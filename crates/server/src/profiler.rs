@@ -107,6 +107,7 @@ impl Profiler {
             &mut |rows| synthetic_inputs(&definition.inputs, rows, self.open_size, u64::from(rows)),
             &MeasureSettings::thorough(),
             &mut WallClock::start(),
+            &mut || None,
             progress,
         )
         .map_err(failed)?;

@@ -23,6 +23,8 @@ pub(crate) struct ProfileKey<'a> {
     pub(crate) class: &'a DeviceClass,
     /// What else the latency depends on: threads per operator.
     pub(crate) variant: &'a str,
+    /// The size of the dimensions that the model leaves open, where it does.
+    pub(crate) open_size: Option<u64>,
 }
 
 impl ProfileStore {
@@ -42,6 +44,12 @@ impl ProfileStore {
         })
     }
 
+    /// Whether people gave profiles of this class, if maybe of other models.
+    pub(crate) fn are_given_for(&self, class: &DeviceClass) -> bool {
+        let is_it = |of: &DeviceClass| of == class || of.slice() == Some(class.as_str());
+        self.given.iter().any(|file| file.classes().any(is_it))
+    }
+
     /// Keeps a profile that was measured.
     pub(crate) fn keep(&self, key: &ProfileKey<'_>, points: &[(u32, f64)]) -> io::Result<Option<PathBuf>> {
         let Some(path) = self.cached(key) else { return Ok(None) };
@@ -58,7 +66,9 @@ impl ProfileStore {
         let modified = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis();
         let class = key.class.as_str().replace('/', "%2F");
         let (model, variant) = (key.model, key.variant);
-        let name = format!("{model}-{class}-{variant}-b{}-{}-{modified}.csv", key.max_batch, metadata.len());
+        let open = key.open_size.map(|size| format!("-o{size}")).unwrap_or_default();
+        let name =
+            format!("{model}-{class}-{variant}-b{}{open}-{}-{modified}.csv", key.max_batch, metadata.len());
         Some(self.cache.as_ref()?.join(name))
     }
 }

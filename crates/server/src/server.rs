@@ -115,6 +115,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
             queue_limit: settings.queue_limit,
             max_wait: Span::from_millis_f64(settings.max_wait_ms),
             device_timeout: Duration::from_secs_f64(settings.device_timeout_s),
+            open_size: settings.open_size,
             variant: format!("t{threads}"),
         },
         Arc::clone(&repository),

@@ -192,6 +192,8 @@ settings! {
     device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 10.0;
     /// CSV files of latency profiles, as `downbeat profile` writes them. May be repeated
     profile / "DOWNBEAT_PROFILE" (value_name = "CSV", value_delimiter = ','): Vec<PathBuf> = Vec::new();
+    /// The size that dimensions get which a model leaves open, when the server measures it
+    open_size / "DOWNBEAT_OPEN_SIZE" (value_name = "N"): u64 = 1;
     /// Where profiles that the server measured itself are kept; by default in the user's cache
     cache_dir / "DOWNBEAT_CACHE_DIR" (value_name = "DIR"): PathBuf = kinds::default_cache_dir();
     /// The library of ONNX Runtime; by default it is looked for
@@ -263,6 +265,10 @@ impl Settings {
                 let problem = "it must be a number above 0, and of a sensible size";
                 return Err(SettingsError::Value { key, value: value.to_string(), problem });
             }
+        }
+        if !(1..=1 << 20).contains(&self.open_size) {
+            let (key, value) = ("open_size", self.open_size.to_string());
+            return Err(SettingsError::Value { key, value, problem: "it must be between 1 and 1048576" });
         }
         Ok(())
     }

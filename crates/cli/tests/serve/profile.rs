@@ -67,3 +67,27 @@ fn what_cannot_be_measured_is_refused() {
     assert_eq!(code, Some(2), "{log}");
     assert!(log.contains("cannot write /nonexistent/cpu.csv: there is no folder /nonexistent"), "{log}");
 }
+
+#[test]
+fn latencies_of_an_emulated_model_that_nobody_gave_are_announced_or_refused() {
+    let models = Models::new();
+    let config = "backend: \"emulated\"\nmax_batch_size: 4\n\
+                  input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 4 }\n\
+                  output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 2 }\n";
+    models.configure("unknown", config);
+    models.configure("known", config);
+    let server = Server::start(&models, &["--device", "emulated:1@h200"]);
+    let line = server.process.await_line("which is made up");
+    assert!(line.contains("WARN") && line.contains("on the class h200"), "{line}");
+    assert_eq!(server.state("unknown").0, "READY");
+    drop(server);
+    // Where somebody has said it for others, that it is missing is a mistake.
+    let rows = "model,slice,batch,latency_ms\nknown,h200,1,3\nknown,h200,4,6\n";
+    fs::write(models.beside().join("h200.csv"), rows).unwrap();
+    let server = Server::start(&models, &["--device", "emulated:1@h200", "--profile", "h200.csv"]);
+    assert_eq!(server.state("known").0, "READY");
+    let (state, reason) = server.state("unknown");
+    assert_eq!(state, "UNAVAILABLE");
+    assert!(reason.contains("none for \"unknown\"") && reason.contains("alpha_ms"), "{reason}");
+    assert!(!server.process.log().contains("made up"), "{}", server.process.log());
+}

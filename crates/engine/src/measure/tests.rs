@@ -44,9 +44,19 @@ fn settings() -> MeasureSettings {
 }
 
 fn run(times_us: &[u64], sizes: &[u32], settings: &MeasureSettings) -> Result<Vec<Measured>, EngineError> {
+    run_while(times_us, sizes, settings, &mut || None)
+}
+
+/// As `run`, while others can do without the device as long as `between` says.
+fn run_while(
+    times_us: &[u64],
+    sizes: &[u32],
+    settings: &MeasureSettings,
+    between: &mut dyn FnMut() -> Option<Span>,
+) -> Result<Vec<Measured>, EngineError> {
     let clock = FakeClock::default();
     let mut model = Scripted { clock: clock.clone(), times_us: times_us.iter().copied().collect() };
-    measure(&mut model, sizes, &mut |_| Vec::new(), settings, &mut clock.clone(), &mut |_| {})
+    measure(&mut model, sizes, &mut |_| Vec::new(), settings, &mut clock.clone(), between, &mut |_| {})
 }
 
 #[test]
@@ -91,6 +101,20 @@ fn sizes_after_one_that_takes_too_long_are_left_out() {
 }
 
 #[test]
+fn a_single_run_that_takes_too_long_for_others_is_the_last() {
+    let summary = |times_us: &[u64]| -> Vec<(u32, f64, u32)> {
+        let between = &mut || Some(Span::from_millis(25));
+        let measured = run_while(times_us, &[1, 2, 4, 8], &settings(), between).unwrap();
+        measured.iter().map(|size| (size.batch, size.median_ms, size.repeats)).collect()
+    };
+    assert_eq!(summary(&[900_000]), [(1, 900.0, 1)], "one run of the smallest, and no other");
+    let mut times_us = vec![10_000; 12];
+    times_us.extend([20_000; 12]);
+    times_us.push(40_000);
+    assert_eq!(summary(&times_us), [(1, 10.0, 10), (2, 20.0, 10), (4, 40.0, 1)]);
+}
+
+#[test]
 fn one_disturbed_run_moves_the_spread_at_most_and_not_the_median() {
     let measured = run(&[1_000, 1_000, 80_000, 1_000], &[1], &settings()).unwrap();
     assert_eq!((measured[0].median_ms, measured[0].spread), (1.0, 0.0));
@@ -107,8 +131,14 @@ fn progress_is_told_after_every_run_that_counts() {
         last_done.set(progress.done);
     };
     let inputs = &mut |_| Vec::new();
-    measure(&mut model, &[1, 2], inputs, &settings(), &mut clock.clone(), &mut progress).unwrap();
+    let mut pauses = 0;
+    let between = &mut || {
+        pauses += 1;
+        None
+    };
+    measure(&mut model, &[1, 2], inputs, &settings(), &mut clock.clone(), between, &mut progress).unwrap();
     assert_eq!((told.get(), last_done.get()), (20, 2));
+    assert_eq!(pauses, 24, "others get their turn before every run, also those that warm up");
 }
 
 #[test]

@@ -49,13 +49,22 @@ fn defaults_are_written_but_absent_messages_are_not() {
 #[test]
 fn a_configuration_survives_the_way_through_json() {
     let json = String::from_utf8(to_json(&config()).unwrap()).unwrap();
-    assert_eq!(from_json(&json).unwrap(), config());
+    assert_eq!(from_json(&json).unwrap().config, config());
 }
 
 #[test]
 fn a_configuration_may_leave_fields_out_and_write_integers_as_strings() {
-    let config = from_json(r#"{"max_batch_size": 4, "input": [{"name": "x", "dims": ["16"]}]}"#).unwrap();
+    let config =
+        from_json(r#"{"max_batch_size": 4, "input": [{"name": "x", "dims": ["16"]}]}"#).unwrap().config;
     assert_eq!((config.max_batch_size, &config.input[0].dims[..]), (4, &[16][..]));
+}
+
+#[test]
+fn a_largest_batch_of_0_is_told_from_none() {
+    let says = |json| from_json(json).unwrap().says_max_batch;
+    assert!(says(r#"{"max_batch_size": 0}"#) && says(r#"{"maxBatchSize": 0}"#));
+    assert!(!says("{}") && !says(r#"{"max_batch_size": null, "name": "max_batch_size"}"#));
+    assert_eq!(from_json(r#"{"max_batch_size": 0}"#).unwrap().config, ModelConfig::default());
 }
 
 #[test]

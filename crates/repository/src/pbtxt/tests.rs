@@ -1,9 +1,18 @@
-use downbeat_oip::proto::{DataType, model_config, model_version_policy};
+use downbeat_oip::proto::{DataType, ModelConfig, model_config, model_version_policy};
 
 use super::*;
 
 fn parse(text: &str) -> Result<ModelConfig, String> {
-    parse_config(text, Path::new("m/config.pbtxt")).map_err(|error| error.to_string())
+    parse_config(text, Path::new("m/config.pbtxt"))
+        .map(|written| written.config)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_largest_batch_of_0_is_told_from_none() {
+    let says = |text| parse_config(text, Path::new("config.pbtxt")).unwrap().says_max_batch;
+    assert!(says("max_batch_size: 0") && says("name: 'm' max_batch_size:0"));
+    assert!(!says("") && !says("# max_batch_size: 0\nname: 'max_batch_size: 0'"));
 }
 
 #[test]

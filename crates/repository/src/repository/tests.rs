@@ -40,7 +40,7 @@ impl Scene {
         self.file(&format!("m/{number}/model.onnx"), graph.encode())
     }
 
-    fn read_with(&self, config: Option<ModelConfig>) -> Result<ModelDefinition, String> {
+    fn read_with(&self, config: Option<WrittenConfig>) -> Result<ModelDefinition, String> {
         let root = format!("{}/", self.directory.path().display());
         let repository = Repository::open(self.directory.path()).unwrap();
         repository.read("m", config).map_err(|error| error.to_string().replace(&root, ""))
@@ -70,7 +70,9 @@ fn a_missing_configuration_is_completed_from_the_file() {
     assert_eq!(definition.max_batch, DEFAULT_MAX_BATCH as u32);
     assert_eq!(shapes(&definition), [("INPUT0", &[-1, 4][..]), ("OUTPUT0", &[-1, 4])]);
     assert_eq!(definition.backend, Backend::Onnx);
-    assert_eq!((definition.slo, definition.queue_limit, definition.notices.len()), (None, None, 0));
+    assert_eq!((definition.slo, definition.queue_limit), (None, None));
+    assert_eq!(definition.notices.len(), 1, "{:?}", definition.notices);
+    assert!(definition.notices[0].contains("64 rows; set max_batch_size to 0"), "{:?}", definition.notices);
     let config = &definition.config;
     assert_eq!((config.name.as_str(), config.platform.as_str()), ("m", "onnxruntime_onnx"));
     assert_eq!(
@@ -105,6 +107,18 @@ fn a_model_without_an_open_first_dimension_on_every_tensor_has_no_batch() {
     assert_eq!((scalar.max_batch, shapes(&scalar)), (0, vec![("INPUT0", &[][..]), ("OUTPUT0", &[])]));
     let mixed = rows(4).input("factor", DataType::Fp32, &[1]);
     assert_eq!(Scene::new().version(1, mixed).read().unwrap().max_batch, 0);
+}
+
+#[test]
+fn a_largest_batch_of_0_that_somebody_wrote_means_no_batch() {
+    let scene = Scene::new().version(1, rows(4)).config("max_batch_size: 0");
+    let written = |says_max_batch| WrittenConfig { config: ModelConfig::default(), says_max_batch };
+    for definition in [scene.read().unwrap(), scene.read_with(Some(written(true))).unwrap()] {
+        assert_eq!((definition.max_batch, &definition.inputs[0].shape[..]), (0, &[-1, 4][..]));
+        assert_eq!(definition.config.input[0].dims, [-1, 4]);
+        assert_eq!(definition.notices, Vec::<String>::new());
+    }
+    assert_eq!(scene.read_with(Some(written(false))).unwrap().max_batch, DEFAULT_MAX_BATCH as u32);
 }
 
 #[test]
@@ -177,7 +191,7 @@ fn the_file_may_have_another_name_or_be_in_a_directory_with_its_weights() {
 fn a_configuration_given_to_read_takes_the_place_of_the_file() {
     let scene = Scene::new().version(1, rows(4)).config("max_batch_size: 3");
     let config = ModelConfig { max_batch_size: 5, ..ModelConfig::default() };
-    assert_eq!(scene.read_with(Some(config)).unwrap().max_batch, 5);
+    assert_eq!(scene.read_with(Some(config.into())).unwrap().max_batch, 5);
 }
 
 #[test]
@@ -335,7 +349,7 @@ fn one_broken_model_does_not_hide_the_others() {
 }
 
 #[test]
-fn every_test_model_is_read_without_a_notice() {
+fn every_test_model_is_read_with_a_notice_of_a_guessed_batch_at_most() {
     let directory = TempDir::new().unwrap();
     write_repository(directory.path()).unwrap();
     let repository = Repository::open(directory.path()).unwrap();
@@ -343,6 +357,7 @@ fn every_test_model_is_read_without_a_notice() {
     assert_eq!(models.len(), downbeat_testmodels::catalogue().len());
     for name in models {
         let definition = repository.read(&name, None).unwrap();
-        assert_eq!(definition.notices, Vec::<String>::new(), "{name}");
+        let guess = |notice: &String| notice.starts_with("no max_batch_size is set");
+        assert!(definition.notices.iter().all(guess), "{name}: {:?}", definition.notices);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::parse_config;
 
 fn config(text: &str) -> ModelConfig {
-    parse_config(text, Path::new("config.pbtxt")).unwrap()
+    parse_config(text, Path::new("config.pbtxt")).unwrap().config
 }
 
 fn settings(text: &str) -> Result<Settings, String> {

@@ -65,6 +65,7 @@ impl Stage {
             queue_limit: 100,
             max_wait: Span::ZERO,
             device_timeout: Duration::from_secs(60),
+            open_size: 3,
             variant: String::new(),
         };
         let standing = Control::start(
@@ -249,9 +250,24 @@ async fn the_only_worker_of_a_class_runs_batches_while_it_measures() {
     let order = worker.load_order().await;
     worker.has_loaded(order.instance);
     let FromServer::Measure(measure) = worker.next().await else { panic!("it is to measure") };
+    assert_eq!(measure.run_max_ns, 2_500_000_000, "a quarter of what the other's requests have");
+    assert_eq!(measure.open_size, 3);
     let answer = stage.infer("old");
     worker.run().await;
     ended(answer).await.unwrap();
+    worker.has_measured(measure.instance);
+    ended(load).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_nobody_else_needs_is_measured_without_a_limit() {
+    let stage = Stage::with(&["m"]);
+    let mut worker = stage.connect().await;
+    let load = stage.load("m");
+    let order = worker.load_order().await;
+    worker.has_loaded(order.instance);
+    let FromServer::Measure(measure) = worker.next().await else { panic!("it is to measure") };
+    assert_eq!(measure.run_max_ns, 0);
     worker.has_measured(measure.instance);
     ended(load).await.unwrap();
 }

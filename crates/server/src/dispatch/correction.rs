@@ -26,10 +26,40 @@ impl Default for Correction {
     }
 }
 
+/// Batches by which a shape that was never measured is known.
+const TRIALS: usize = 3;
+
+/// The first batches of a shape that was never measured. The first one of all may take far longer than those after it, as
+/// engines make ready what they need for a shape, so that no single one is trusted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trial {
+    ratios: Vec<f64>,
+}
+
+impl Trial {
+    /// Learns from a batch; what is known when there were enough.
+    pub(super) fn observe(&mut self, profiled: Span, taken: Span) -> Option<Correction> {
+        self.ratios.push(ratio(profiled, taken));
+        self.ratios.sort_by(f64::total_cmp);
+        let median = *self.ratios.get(TRIALS / 2)?;
+        let samples = self.ratios.len();
+        (samples >= TRIALS).then_some(Correction { ratio: median, applied: median, samples: samples as u32 })
+    }
+}
+
+fn ratio(profiled: Span, taken: Span) -> f64 {
+    taken.as_nanos().max(1) as f64 / profiled.as_nanos().max(1) as f64
+}
+
 impl Correction {
+    /// The factor that the profile was last corrected by.
+    pub(super) fn applied(&self) -> f64 {
+        self.applied
+    }
+
     /// Learns from a batch; the factor for the whole profile where it should change.
     pub(super) fn observe(&mut self, profiled: Span, taken: Span) -> Option<f64> {
-        let ratio = taken.as_nanos() as f64 / profiled.as_nanos().max(1) as f64;
+        let ratio = ratio(profiled, taken);
         self.samples = self.samples.saturating_add(1);
         // The first ones weigh alike, or a single outlier would stand for all.
         let weight = WEIGHT.max(1.0 / f64::from(self.samples));

@@ -13,6 +13,7 @@ use downbeat_sched::{
 };
 use tokio::sync::oneshot;
 
+use super::correction::{Correction, Trial};
 use super::device::Device;
 use super::instance::{Instance, Shape, Stream};
 use super::job::Sent;
@@ -76,6 +77,9 @@ struct Held {
 
 /// A request that has been on so many devices that failed is not tried on another: it may be why they did.
 const LOST_MAX: u32 = 3;
+
+/// When so many requests of a shape have come too late in a row, what is known of it is doubted.
+const EXPIRED_MAX: u32 = 32;
 
 impl<O: Outbox> Dispatcher<O> {
     pub(crate) fn new(delays: Delays, reserve: Span, outbox: O) -> Dispatcher<O> {
@@ -194,7 +198,7 @@ impl<O: Outbox> Dispatcher<O> {
             return;
         }
         self.tally.arrivals += 1;
-        match self.place(now, &job) {
+        match self.place(now, id, &job) {
             Ok(model) => {
                 let request = self.request(id, &job, model);
                 self.jobs.insert(id, Held { job, model, running: false, lost: 0 });
@@ -211,7 +215,7 @@ impl<O: Outbox> Dispatcher<O> {
     }
 
     /// Finds the stream of a request, or opens one, and counts the request in.
-    fn place(&mut self, now: Time, job: &Job) -> Result<ModelId, Failure> {
+    fn place(&mut self, now: Time, id: RequestId, job: &Job) -> Result<ModelId, Failure> {
         let unavailable = |message: &str| Failure::new(Reason::Unavailable, message);
         let Some(instance) = self.instances.get_mut(&job.instance) else {
             return Err(unavailable("the model is being unloaded"));
@@ -225,9 +229,11 @@ impl<O: Outbox> Dispatcher<O> {
             return Err(Failure::new(Reason::Overloaded, message));
         }
         let shape = Shape::of(&job.inputs);
-        let model = match instance.streams.get(&shape) {
-            Some(&model) => model,
-            None => self.open_stream(now, job.instance, shape)?,
+        let known = instance.streams.get(&shape).copied();
+        let model = match known {
+            Some(model) => model,
+            None if self.makes_room(now, job.instance) => self.open_stream(now, job.instance, shape)?,
+            None => self.open_stream(now, job.instance, Shape::alone(id))?,
         };
         if let Some(instance) = self.instances.get_mut(&job.instance) {
             instance.jobs += 1;
@@ -235,38 +241,48 @@ impl<O: Outbox> Dispatcher<O> {
         }
         if let Some(stream) = self.stream(model) {
             stream.jobs += 1;
+            stream.used_at = now;
         }
         Ok(model)
     }
 
     fn open_stream(&mut self, now: Time, id: InstanceId, shape: Shape) -> Result<ModelId, Failure> {
-        let full = self.instances.get(&id).is_some_and(|instance| !instance.takes_another_stream());
-        if full && !self.close_idle_stream(now, id) {
-            let message = "requests of too many different shapes wait for the model";
-            return Err(Failure::new(Reason::Overloaded, message));
-        }
-        let Some(instance) = self.instances.get_mut(&id) else {
+        let Some(instance) = self.instances.get(&id) else {
             return Err(Failure::new(Reason::Unavailable, "the model is being unloaded"));
         };
+        let mut stream = Stream::new(id, shape, now);
+        stream.trial = (instance.spec.open && !stream.shape.is_alone()).then(Trial::default);
+        Ok(self.add_stream(now, stream))
+    }
+
+    fn add_stream(&mut self, now: Time, stream: Stream) -> ModelId {
         let index = self.streams.iter().position(Option::is_none).unwrap_or_else(|| {
             self.streams.push(None);
             self.streams.len() - 1
         });
         let model = ModelId(index as u32);
-        instance.streams.insert(shape.clone(), model);
-        let spec = instance.model_spec(&shape);
-        self.streams[index] = Some(Stream::new(id, shape));
-        self.schedule(now, Event::ModelAdded { model, spec });
-        Ok(model)
+        let spec = self.instances.get_mut(&stream.instance).map(|instance| {
+            instance.lead(stream.shape.clone(), model);
+            instance.model_spec(&stream)
+        });
+        self.streams[index] = Some(stream);
+        if let Some(spec) = spec {
+            self.schedule(now, Event::ModelAdded { model, spec });
+        }
+        model
     }
 
-    fn close_idle_stream(&mut self, now: Time, id: InstanceId) -> bool {
+    /// Whether another shape of a model can have a stream of its own; the one that was longest unused gives way.
+    fn makes_room(&mut self, now: Time, id: InstanceId) -> bool {
         let Some(instance) = self.instances.get(&id) else { return false };
-        let idle = |model: &ModelId| {
-            let stream = self.streams.get(model.0 as usize).and_then(Option::as_ref);
-            stream.is_some_and(|stream| stream.jobs == 0)
+        if instance.takes_another_shape() {
+            return true;
+        }
+        let unused_since = |model: &ModelId| {
+            let stream = self.streams.get(model.0 as usize).and_then(Option::as_ref)?;
+            (stream.jobs == 0).then_some((stream.used_at, *model))
         };
-        let Some(model) = instance.streams.values().copied().find(idle) else { return false };
+        let Some((_, model)) = instance.streams.values().filter_map(unused_since).min() else { return false };
         self.close_stream(now, model);
         true
     }
@@ -274,7 +290,7 @@ impl<O: Outbox> Dispatcher<O> {
     fn close_stream(&mut self, now: Time, model: ModelId) {
         let Some(stream) = self.streams.get_mut(model.0 as usize).and_then(Option::take) else { return };
         if let Some(instance) = self.instances.get_mut(&stream.instance) {
-            instance.streams.remove(&stream.shape);
+            instance.forget(&stream.shape, model);
         }
         self.schedule(now, Event::ModelRemoved { model });
     }
@@ -335,9 +351,7 @@ impl<O: Outbox> Dispatcher<O> {
         let Ok(model) = self.open_stream(now, held.job.instance, Shape::alone(id)) else {
             return self.leave(now, held, Err(Failure::new(Reason::Failed, trouble)));
         };
-        if let Some(stream) = self.stream(held.model) {
-            stream.jobs -= 1;
-        }
+        self.depart(now, held.model);
         if let Some(stream) = self.stream(model) {
             stream.jobs += 1;
         }
@@ -355,13 +369,49 @@ impl<O: Outbox> Dispatcher<O> {
         let Some(stream) = self.streams.get_mut(sent.model.0 as usize).and_then(Option::as_mut) else {
             return;
         };
+        stream.expired = 0;
         let Some(instance) = self.instances.get(&stream.instance) else { return };
         let Some(profile) = instance.profile(class) else { return };
+        if let Some(trial) = &mut stream.trial {
+            if let Some(learned) = trial.observe(profile.latency(sent.rows), busy) {
+                instance.spec.meter.corrected(learned.applied());
+                self.end_trial(now, sent.model, (class, learned));
+            }
+            return;
+        }
         if let Some(factor) = stream.correction(class).observe(profile.latency(sent.rows), busy)
             && let Ok(profile) = profile.scaled(factor)
         {
             instance.spec.meter.corrected(factor);
             self.schedule(now, Event::ProfileChanged { model: sent.model, class, profile });
+        }
+    }
+
+    /// Opens a stream for a shape whose latency is known by now. The one of its first requests ends with the last of them.
+    fn end_trial(&mut self, now: Time, model: ModelId, learned: (ClassId, Correction)) {
+        let Some(trial) = self.stream(model) else { return };
+        let mut stream = Stream::new(trial.instance, trial.shape.clone(), trial.used_at);
+        stream.corrections = vec![learned];
+        let leads = |it: &Instance| it.streams.get(&stream.shape) == Some(&model);
+        // Only once: batches of it may be on several devices.
+        if self.instances.get(&stream.instance).is_some_and(leads) {
+            self.add_stream(now, stream);
+        }
+    }
+
+    /// Where nothing of a shape runs any more, because it is thought to take too long, tries it anew.
+    fn doubt(&mut self, now: Time, model: ModelId) {
+        let Some(stream) = self.stream(model) else { return };
+        stream.expired += 1;
+        let (id, doubtful) = (stream.instance, stream.expired >= EXPIRED_MAX);
+        let Some(instance) = self.instances.get(&id).filter(|it| doubtful && it.spec.open) else { return };
+        let profiles = instance.spec.profiles.clone();
+        if let Some(stream) = self.stream(model) {
+            stream.expired = 0;
+            stream.corrections.clear();
+        }
+        for (class, profile) in profiles {
+            self.schedule(now, Event::ProfileChanged { model, class, profile });
         }
     }
 
@@ -387,7 +437,7 @@ impl<O: Outbox> Dispatcher<O> {
         instance.spec.profiles.push((class, profile.clone()));
         for model in instance.streams.values().copied().collect::<Vec<_>>() {
             if let Some(stream) = self.stream(model) {
-                *stream.correction(class) = super::correction::Correction::default();
+                *stream.correction(class) = Correction::default();
             }
             self.schedule(now, Event::ProfileChanged { model, class, profile: profile.clone() });
         }
@@ -444,6 +494,9 @@ impl<O: Outbox> Dispatcher<O> {
 
     fn refuse(&mut self, now: Time, id: RequestId, outcome: Outcome) {
         let Some(held) = self.jobs.remove(&id) else { return };
+        if outcome == Outcome::Expired {
+            self.doubt(now, held.model);
+        }
         let failure = match outcome {
             // With nothing to run it on, that it is too late is not what its client should read.
             Outcome::Expired if self.devices.is_empty() => {
@@ -489,12 +542,7 @@ impl<O: Outbox> Dispatcher<O> {
         if !job.reply.is_closed() {
             self.count(result.as_ref().map(|_| now > job.due).map_err(|failure| failure.reason));
         }
-        if let Some(stream) = self.stream(model) {
-            stream.jobs -= 1;
-            if stream.jobs == 0 && stream.shape.is_alone() {
-                self.close_stream(now, model);
-            }
-        }
+        self.depart(now, model);
         answer(job, result);
         self.retire(now, id);
     }
@@ -532,6 +580,19 @@ impl<O: Outbox> Dispatcher<O> {
         let tenth = Span::from_nanos(job.due.since(job.arrived).as_nanos() / 10);
         let deadline = job.due - self.reserve.min(tenth);
         Request { id, model, deadline, priority: job.priority, rows: job.rows }
+    }
+
+    /// A request leaves its stream. One to which no more can come, for it was for a single one or its shape has another,
+    /// ends with its last.
+    fn depart(&mut self, now: Time, model: ModelId) {
+        let Some(stream) = self.streams.get_mut(model.0 as usize).and_then(Option::as_mut) else { return };
+        stream.jobs -= 1;
+        let leads = |it: &Instance| it.streams.get(&stream.shape) == Some(&model);
+        let more_may_come =
+            !stream.shape.is_alone() && self.instances.get(&stream.instance).is_some_and(leads);
+        if stream.jobs == 0 && !more_may_come {
+            self.close_stream(now, model);
+        }
     }
 
     fn stream(&mut self, model: ModelId) -> Option<&mut Stream> {

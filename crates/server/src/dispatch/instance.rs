@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use downbeat_oip::Tensor;
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_sched::{ClassId, ModelId, ModelSpec, Priority, RequestId};
+use downbeat_sched::{ClassId, ModelId, ModelSpec, Priority, RequestId, Time};
 use tokio::sync::oneshot;
 
-use super::correction::Correction;
+use super::correction::{Correction, Trial};
 use crate::intake::DEFAULT_PRIORITY;
 use crate::metrics::ModelMeter;
 
@@ -16,14 +16,18 @@ use crate::metrics::ModelMeter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct InstanceId(pub(crate) u32);
 
-/// Streams of one model at once. A model with free dimensions has one for every shape that is asked for.
-const STREAMS_MAX: usize = 256;
+/// Shapes of one model that have streams at once. A model with open dimensions has one for every shape that is asked for,
+/// until more come than these: then the shape that was longest unused gives way, and while none is unused, a request of a
+/// further shape runs alone.
+const SHAPES_MAX: usize = 256;
 
 /// What the dispatcher must know of a model.
 #[derive(Debug)]
 pub(crate) struct InstanceSpec {
     /// l(b) on each class of devices that has loaded it.
     pub(crate) profiles: Vec<(ClassId, LatencyProfile)>,
+    /// Whether shapes differ in more than rows. Then the profiles are those of one shape, and say little of the others.
+    pub(crate) open: bool,
     /// Requests of one priority that may wait at once.
     pub(crate) queue_limit: usize,
     /// How long a batch is held back for more requests at most.
@@ -35,6 +39,8 @@ pub(crate) struct InstanceSpec {
 pub(super) struct Instance {
     pub(super) spec: InstanceSpec,
     pub(super) streams: BTreeMap<Shape, ModelId>,
+    /// Those of them that outlive their requests.
+    shapes: usize,
     /// Requests that are in the server.
     pub(super) jobs: usize,
     /// Requests that wait for a device, by priority.
@@ -52,6 +58,11 @@ pub(super) struct Stream {
     pub(super) instance: InstanceId,
     pub(super) shape: Shape,
     pub(super) jobs: usize,
+    pub(super) used_at: Time,
+    /// How long its batches take is not known yet: none waits for company. Learned, the stream gives way to one that does.
+    pub(super) trial: Option<Trial>,
+    /// Requests in a row that were too late to run.
+    pub(super) expired: u32,
     pub(super) corrections: Vec<(ClassId, Correction)>,
 }
 
@@ -81,7 +92,14 @@ impl Shape {
 
 impl Instance {
     pub(super) fn new(spec: InstanceSpec) -> Instance {
-        Instance { spec, streams: BTreeMap::new(), jobs: 0, waiting: BTreeMap::new(), withdrawn: None }
+        Instance {
+            spec,
+            streams: BTreeMap::new(),
+            shapes: 0,
+            jobs: 0,
+            waiting: BTreeMap::new(),
+            withdrawn: None,
+        }
     }
 
     /// Requests that wait for a device.
@@ -111,19 +129,38 @@ impl Instance {
         self.spec.meter.waiting(self.waiting());
     }
 
-    pub(super) fn takes_another_stream(&self) -> bool {
-        self.streams.len() < STREAMS_MAX
+    pub(super) fn takes_another_shape(&self) -> bool {
+        self.shapes < SHAPES_MAX
+    }
+
+    /// Leads the requests of a shape to a stream from now on.
+    pub(super) fn lead(&mut self, shape: Shape, model: ModelId) {
+        let alone = shape.is_alone();
+        if self.streams.insert(shape, model).is_none() && !alone {
+            self.shapes += 1;
+        }
+    }
+
+    /// Forgets a stream, unless its shape has another by now.
+    pub(super) fn forget(&mut self, shape: &Shape, model: ModelId) {
+        if self.streams.get(shape) == Some(&model) {
+            self.streams.remove(shape);
+            self.shapes -= usize::from(!shape.is_alone());
+        }
     }
 
     /// What the scheduler is to know of a stream.
-    pub(super) fn model_spec(&self, shape: &Shape) -> ModelSpec {
+    pub(super) fn model_spec(&self, stream: &Stream) -> ModelSpec {
+        let corrected = |(class, profile): &(ClassId, LatencyProfile)| {
+            (*class, profile.scaled(stream.factor(*class)).unwrap_or_else(|_| profile.clone()))
+        };
         ModelSpec {
-            profiles: self.spec.profiles.clone(),
+            profiles: self.spec.profiles.iter().map(corrected).collect(),
             default_priority: DEFAULT_PRIORITY,
             // The limit is the model's, over all its streams, and kept here.
             queue_limit: usize::MAX,
-            // Nobody will join one that must be alone.
-            max_wait: if shape.is_alone() { Span::ZERO } else { self.spec.max_wait },
+            // Nobody will join one that must be alone; and how long another may wait must be known.
+            max_wait: if stream.starts_at_once() { Span::ZERO } else { self.spec.max_wait },
         }
     }
 
@@ -133,8 +170,9 @@ impl Instance {
 }
 
 impl Stream {
-    pub(super) fn new(instance: InstanceId, shape: Shape) -> Stream {
-        Stream { instance, shape, jobs: 0, corrections: Vec::new() }
+    pub(super) fn new(instance: InstanceId, shape: Shape, now: Time) -> Stream {
+        let corrections = Vec::new();
+        Stream { instance, shape, jobs: 0, used_at: now, trial: None, expired: 0, corrections }
     }
 
     pub(super) fn correction(&mut self, class: ClassId) -> &mut Correction {
@@ -143,5 +181,16 @@ impl Stream {
             self.corrections.len() - 1
         });
         &mut self.corrections[at].1
+    }
+
+    fn starts_at_once(&self) -> bool {
+        self.shape.is_alone() || self.trial.is_some()
+    }
+
+    /// How much longer than the profile says its batches take on a class, as far as is known: where nothing is, as on
+    /// another.
+    fn factor(&self, class: ClassId) -> f64 {
+        let of_class = self.corrections.iter().find(|(of, _)| *of == class);
+        of_class.or(self.corrections.first()).map_or(1.0, |(_, correction)| correction.applied())
     }
 }

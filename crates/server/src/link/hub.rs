@@ -41,7 +41,15 @@ pub(crate) enum Notice {
     /// A worker loaded a model, or could not.
     Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), String> },
     /// A worker measured a model.
-    Measured { worker: WorkerId, instance: InstanceId, result: Result<Vec<Point>, String> },
+    Measured { worker: WorkerId, instance: InstanceId, result: Result<Measurement, String> },
+}
+
+/// What a worker found out about a model.
+#[derive(Debug)]
+pub(crate) struct Measurement {
+    pub(crate) points: Vec<Point>,
+    /// Whether it was cut short.
+    pub(crate) curtailed: bool,
 }
 
 /// Takes in workers and hears what they have to say, on threads of its own.
@@ -238,7 +246,8 @@ impl Hub {
             Some(FromWorker::Measured(measured)) => self.notify(Notice::Measured {
                 worker: worker.id,
                 instance: InstanceId(measured.instance),
-                result: result(measured.trouble).map(|()| measured.points),
+                result: result(measured.trouble)
+                    .map(|()| Measurement { points: measured.points, curtailed: measured.curtailed }),
             }),
             Some(FromWorker::Fetch(fetch)) => {
                 let data = piece(worker, &fetch).unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
 //! What the server and its workers say to each other.
 
 /// Raised with every change that an older peer would misread.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// From a worker to the server.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -195,6 +195,12 @@ pub(crate) struct Measure {
     /// Larger batches than those that take so long need not be measured: no deadline allows them.
     #[prost(uint64, tag = "2")]
     pub(crate) latency_max_ns: u64,
+    /// How long the other models of the device can do without it; 0 where there are none.
+    #[prost(uint64, tag = "3")]
+    pub(crate) run_max_ns: u64,
+    /// The size of the dimensions that the model leaves open.
+    #[prost(uint64, tag = "4")]
+    pub(crate) open_size: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -205,6 +211,9 @@ pub(crate) struct Measured {
     pub(crate) points: Vec<Point>,
     #[prost(string, tag = "3")]
     pub(crate) trouble: String,
+    /// Whether more would have been measured if other models had not needed the device.
+    #[prost(bool, tag = "4")]
+    pub(crate) curtailed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]

@@ -411,6 +411,7 @@ impl Stage {
         let meter = self.core.metrics.model(model, "1", slo);
         let spec = InstanceSpec {
             profiles: vec![(CLASS, profile(definition.max_batch))],
+            open: definition.has_open_shapes(),
             queue_limit: 30,
             max_wait: Span::MAX,
             meter: Arc::clone(&meter),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use downbeat_engine::EngineError;
@@ -43,13 +43,18 @@ impl Task {
 pub(super) struct DeviceThread {
     index: u32,
     models: BTreeMap<u32, Loaded>,
+    /// When a batch was last run.
+    ran_at: Option<Instant>,
     line: Line,
 }
+
+/// How long after a batch more are to be expected.
+const WANTED_FOR: Duration = Duration::from_secs(10);
 
 impl DeviceThread {
     pub(super) fn start(index: u32, line: Line) -> io::Result<Sender<Task>> {
         let (tasks, queue) = crossbeam_channel::unbounded();
-        let device = DeviceThread { index, models: BTreeMap::new(), line };
+        let device = DeviceThread { index, models: BTreeMap::new(), ran_at: None, line };
         thread::Builder::new().name(format!("device-{index}")).spawn(move || device.run_all(&queue))?;
         Ok(tasks)
     }
@@ -86,6 +91,7 @@ impl DeviceThread {
             (_, None) => Err(EngineError("the batch is not understood".to_owned())),
         };
         let busy_ns = span(started.elapsed()).as_nanos();
+        self.ran_at = Some(Instant::now());
         let (outputs, trouble) = match result {
             Ok(outputs) => (outputs, String::new()),
             Err(error) => (Vec::new(), error.to_string()),
@@ -104,11 +110,17 @@ impl DeviceThread {
 
     /// Measures a model, and runs batches of other models in between: the device may be the only one that they have.
     fn measure(&mut self, measure: Measure, queue: &Receiver<Task>, later: &mut VecDeque<Task>) {
-        let Measure { instance, latency_max_ns } = measure;
+        let instance = measure.instance;
+        let run_max = Some(Span::from_nanos(measure.run_max_ns)).filter(|it| *it > Span::ZERO);
+        let mut curtailed = false;
         let result = match self.models.remove(&instance) {
             Some(mut model) => {
-                let mut between = || self.do_meanwhile(instance, queue, later);
-                let result = guarded(|| model.measure(Span::from_nanos(latency_max_ns), &mut between));
+                let mut between = || {
+                    self.do_meanwhile(instance, queue, later);
+                    let wanted = self.ran_at.is_some_and(|ran_at| ran_at.elapsed() < WANTED_FOR);
+                    run_max.filter(|_| wanted).inspect(|_| curtailed = true)
+                };
+                let result = guarded(|| model.measure(&measure, &mut between));
                 self.models.insert(instance, model);
                 result
             }
@@ -118,7 +130,9 @@ impl DeviceThread {
             Ok(points) => (points, String::new()),
             Err(error) => (Vec::new(), error.to_string()),
         };
-        self.line.say(FromWorker::Measured(Measured { instance, points, trouble }));
+        let longest_ms = points.last().map_or(0.0, |point| point.latency_ms);
+        curtailed &= run_max.is_some_and(|run_max| longest_ms > run_max.as_millis_f64());
+        self.line.say(FromWorker::Measured(Measured { instance, points, trouble, curtailed }));
     }
 
     /// Does what waits and is not about `measured`, which is away.

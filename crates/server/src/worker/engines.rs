@@ -12,7 +12,7 @@ use downbeat_profile::{Beyond, LatencyProfile, Span};
 
 use super::WorkerSettings;
 use crate::device::DeviceKind;
-use crate::link::message::{Load, Point};
+use crate::link::message::{Load, Measure, Point};
 use crate::link::tensors;
 
 /// The engine of a worker's devices.
@@ -90,22 +90,25 @@ impl Loaded {
         Ok(())
     }
 
-    /// Finds out how long the model takes, quickly, for batches that take no longer than `latency_max`. Calls `between`
-    /// between two runs.
+    /// Finds out how long the model takes, quickly, as `order` says. `between` is
+    /// asked before every run how long others can do without the device.
     pub(super) fn measure(
         &mut self,
-        latency_max: Span,
-        between: &mut dyn FnMut(),
+        order: &Measure,
+        between: &mut dyn FnMut() -> Option<Span>,
     ) -> Result<Vec<Point>, EngineError> {
         let sizes = sizes_up_to(self.max_batch);
-        let mut make_inputs = |rows| synthetic_inputs(&self.inputs, rows, 1, u64::from(rows));
+        let latency_max = Span::from_nanos(order.latency_max_ns);
+        let open_size = order.open_size.max(1);
+        let mut make_inputs = |rows| synthetic_inputs(&self.inputs, rows, open_size, u64::from(rows));
         let measured = measure(
             &mut *self.model,
             &sizes,
             &mut make_inputs,
             &MeasureSettings { latency_max: Some(latency_max), ..MeasureSettings::short() },
             &mut WallClock::start(),
-            &mut |_| between(),
+            between,
+            &mut |_| {},
         )?;
         let measured = if self.model.goes_in_steps() { in_steps(measured) } else { measured };
         let point = |size: Measured| Point { batch: size.batch, latency_ms: size.median_ms };

@@ -109,7 +109,7 @@ impl Puppet {
 
     pub(super) fn has_measured(&self, instance: u32) {
         let points = vec![Point { batch: 1, latency_ms: 1.0 }];
-        self.say(FromWorker::Measured(Measured { instance, points, trouble: String::new() }));
+        self.say(FromWorker::Measured(Measured { instance, points, ..Measured::default() }));
     }
 
     /// Is sent a batch.

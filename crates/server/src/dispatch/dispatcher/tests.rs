@@ -1,5 +1,7 @@
 //! The dispatcher in virtual time: no test here waits for anything.
 
+mod shapes;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -50,6 +52,15 @@ impl Stage {
     }
 
     fn with_queue(gpus: u32, queue_limit: usize) -> Stage {
+        Stage::with_spec(gpus, queue_limit, false)
+    }
+
+    /// With a model whose latency depends on the shape, too.
+    fn open(gpus: u32) -> Stage {
+        Stage::with_spec(gpus, 1000, true)
+    }
+
+    fn with_spec(gpus: u32, queue_limit: usize, open: bool) -> Stage {
         let sink = Sink::default();
         let mut stage = Stage {
             dispatcher: Dispatcher::new(Delays::default(), Span::ZERO, sink.clone()),
@@ -63,6 +74,7 @@ impl Stage {
         }
         let spec = InstanceSpec {
             profiles: vec![(CLASS, LatencyProfile::linear(1.0, 9.0, 8).unwrap())],
+            open,
             queue_limit,
             max_wait: Span::MAX,
             meter: stage.metrics.model("m", "1", Span::from_millis(100)),
