@@ -13,8 +13,8 @@ use crate::{Backend, Priorities};
 const MS_MAX: f64 = 86_400_000.0;
 
 /// The parameters that mean something here, by backend.
-const ONNX_PARAMETERS: &[&str] = &["slo_ms", "max_wait_ms"];
-const EMULATED_PARAMETERS: &[&str] = &["slo_ms", "max_wait_ms", "alpha_ms", "beta_ms"];
+const ONNX_PARAMETERS: &[&str] = &["slo_ms", "max_wait_ms", "subcluster"];
+const EMULATED_PARAMETERS: &[&str] = &["slo_ms", "max_wait_ms", "subcluster", "alpha_ms", "beta_ms"];
 
 /// What a configuration asks for beyond tensors and files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -21,7 +21,8 @@ use crate::control::Order;
 use crate::dispatch::{Command, Completed, Job, Runtime};
 use crate::intake::{Intake, take_in};
 use crate::server::Core;
-use crate::service::{IndexEntry, ModelMetadata, Service};
+use crate::service::{IndexEntry, ModelMetadata, Service, SubclusterState};
+use crate::subcluster::{Subcluster, SubclusterError};
 
 impl Service for Core {
     async fn infer(
@@ -49,6 +50,16 @@ impl Service for Core {
 
     fn autoscale(&self) -> BTreeMap<String, Decision> {
         self.metrics.decisions()
+    }
+
+    fn subclusters(&self) -> BTreeMap<String, SubclusterState> {
+        self.standing.borrow().subclusters.clone()
+    }
+
+    async fn move_model(&self, model: &str, to: &str) -> Result<(), Failure> {
+        let invalid = |error: SubclusterError| Failure::new(Reason::Invalid, error.to_string());
+        let to = to.parse::<Subcluster>().map_err(invalid)?;
+        self.order(|reply| Order::Move { model: model.to_owned(), to, reply }).await
     }
 
     fn is_ready(&self) -> bool {

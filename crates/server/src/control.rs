@@ -8,6 +8,7 @@
 
 mod cast;
 mod crew;
+mod moving;
 mod profiling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,9 +17,9 @@ use std::time::Duration;
 
 use downbeat_oip::config::WrittenConfig;
 use downbeat_oip::{Failure, Reason};
-use downbeat_profile::{DeviceClass, Span};
+use downbeat_profile::Span;
 use downbeat_repository::{ModelDefinition, Repository};
-use downbeat_sched::ClassId;
+use downbeat_sched::{CLASS_LIMIT, ClassId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalogue::{Catalogue, Served, State, UNLOADED};
@@ -27,7 +28,10 @@ use crate::dispatch::{Command, InstanceId, InstanceSpec, Runtime};
 use crate::link::{Notice, Worker, WorkerId};
 use crate::metrics::Metrics;
 use crate::profiles::ProfileStore;
+use crate::service::SubclusterState;
+use crate::subcluster::{Assignment, Pool, Subcluster};
 use cast::{Instance, Phase, Staff};
+use moving::instance_runs_on;
 
 /// What people want.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(crate) enum Order {
     Load { model: String, config: Option<Box<WrittenConfig>>, reply: oneshot::Sender<Result<(), Failure>> },
     /// Unload a model.
     Unload { model: String, reply: oneshot::Sender<Result<(), Failure>> },
+    /// Move a model to another sub-cluster.
+    Move { model: String, to: Subcluster, reply: oneshot::Sender<Result<(), Failure>> },
 }
 
 /// What the control task hears from itself.
@@ -50,6 +56,8 @@ enum Echo {
 pub(crate) struct Standing {
     /// Devices that take batches.
     pub(crate) devices: usize,
+    /// The sub-clusters that devices or models are in.
+    pub(crate) subclusters: BTreeMap<String, SubclusterState>,
     /// Models that at least one of them can run.
     pub(crate) runnable: BTreeSet<InstanceId>,
     /// Workers that have loaded what they must.
@@ -82,6 +90,8 @@ pub(crate) struct ControlSettings {
     pub(crate) open_size: u64,
     /// Threads per operator, on which latencies depend.
     pub(crate) variant: String,
+    /// Where models are at first that are in a sub-cluster.
+    pub(crate) assignment: Assignment,
 }
 
 /// The control task. See the [module](self).
@@ -94,7 +104,10 @@ pub(crate) struct Control {
     runtime: Runtime,
     echo: mpsc::UnboundedSender<Echo>,
     standing: watch::Sender<Standing>,
-    classes: Vec<DeviceClass>,
+    /// What the scheduler takes for classes.
+    pools: Vec<Pool>,
+    /// Where models are that are in a sub-cluster, whatever their configuration says.
+    assigned: Assignment,
     workers: BTreeMap<WorkerId, Staff>,
     instances: BTreeMap<InstanceId, Instance>,
     next_instance: u32,
@@ -107,12 +120,12 @@ pub(crate) struct Control {
 impl Order {
     fn model(&self) -> &str {
         match self {
-            Order::Load { model, .. } | Order::Unload { model, .. } => model,
+            Order::Load { model, .. } | Order::Unload { model, .. } | Order::Move { model, .. } => model,
         }
     }
 
     fn is_wanted(&self) -> bool {
-        let (Order::Load { reply, .. } | Order::Unload { reply, .. }) = self;
+        let (Order::Load { reply, .. } | Order::Unload { reply, .. } | Order::Move { reply, .. }) = self;
         !reply.is_closed()
     }
 }
@@ -132,7 +145,6 @@ impl Control {
         let (echo, echoes) = mpsc::unbounded_channel();
         let (standing, watched) = watch::channel(Standing::default());
         let control = Control {
-            settings,
             repository,
             profiles,
             catalogue,
@@ -140,12 +152,14 @@ impl Control {
             runtime,
             echo,
             standing,
-            classes: Vec::new(),
+            pools: Vec::new(),
+            assigned: settings.assignment.clone(),
             workers: BTreeMap::new(),
             instances: BTreeMap::new(),
             next_instance: 0,
             under_way: BTreeMap::new(),
             later: VecDeque::new(),
+            settings,
         };
         tokio::spawn(control.run(notices, orders, echoes));
         watched
@@ -209,23 +223,29 @@ impl Control {
                 });
             }
             Order::Unload { model, reply } => self.unload(&model, reply),
+            Order::Move { model, to, reply } => self.move_model(&model, &to, reply),
         }
     }
 
     fn echo(&mut self, echo: Echo) {
         match echo {
-            Echo::Read { model, result: Ok(definition) } => self.load(&model, *definition),
-            Echo::Read { model, result: Err(failure) } => {
-                tracing::error!(model, "cannot be loaded: {failure}");
-                // What is served goes on being served, and what is nowhere is not listed.
-                if failure.reason != Reason::Unknown && self.catalogue.served(&model).is_empty() {
-                    self.catalogue.set(&model, 0, State::Unavailable, &failure.message);
-                }
-                let message = format!("failed to load {model:?}: {failure}");
-                self.done(&model, Err(Failure::new(failure.reason, message)));
-            }
+            Echo::Read { model, result: Ok(definition) } => match self.home_of(&definition) {
+                Ok(home) => self.load(&model, &Arc::new(*definition), home.as_ref()),
+                Err(failure) => self.unreadable(&model, &failure),
+            },
+            Echo::Read { model, result: Err(failure) } => self.unreadable(&model, &failure),
             Echo::Withdrawn { instance } => self.withdrawn(instance),
         }
+    }
+
+    fn unreadable(&mut self, model: &str, failure: &Failure) {
+        tracing::error!(model, "cannot be loaded: {failure}");
+        // What is served goes on being served, and what is nowhere is not listed.
+        if failure.reason != Reason::Unknown && self.catalogue.served(model).is_empty() {
+            self.catalogue.set(model, 0, State::Unavailable, &failure.message);
+        }
+        let message = format!("failed to load {model:?}: {failure}");
+        self.done(model, Err(Failure::new(failure.reason, message)));
     }
 
     /// Someone's order is carried out; whoever waits for the same model is next.
@@ -242,18 +262,18 @@ impl Control {
         }
     }
 
-    fn load(&mut self, model: &str, definition: ModelDefinition) {
+    /// Loads a model on the workers of its sub-cluster; on all where it is in none.
+    fn load(&mut self, model: &str, definition: &Arc<ModelDefinition>, home: Option<&Subcluster>) {
         for notice in &definition.notices {
             tracing::info!(model, "{notice}");
         }
-        let definition = Arc::new(definition);
         let slo = definition.slo.map_or(self.settings.default_slo, span);
         for version in &definition.versions {
             let id = InstanceId(self.next_instance);
             self.next_instance += 1;
             self.catalogue.set(model, version.number, State::Loading, "");
-            let mut instance = Instance::new(Arc::clone(&definition), version.clone(), slo);
-            for (&worker, staff) in &self.workers {
+            let mut instance = Instance::new(Arc::clone(definition), version.clone(), slo, home.cloned());
+            for (&worker, staff) in self.workers.iter().filter(|(_, staff)| instance_runs_on(home, staff)) {
                 instance.awaiting.insert(worker);
                 self.send_load(&staff.worker, id, &instance);
             }
@@ -275,7 +295,7 @@ impl Control {
     }
 
     fn send_load(&self, worker: &Worker, id: InstanceId, instance: &Instance) {
-        let class = worker.devices.first().map(|device| &device.class);
+        let class = worker.devices.first().map(|device| &device.pool.class);
         let emulated = worker.devices.first().is_some_and(|device| device.emulated);
         let emulated = class.filter(|_| emulated).and_then(|class| self.emulated_profile(instance, class));
         let (load, files) = instance.load_message(id, emulated.as_ref().map(|it| &it.profile));
@@ -366,13 +386,21 @@ impl Control {
             self.fail(id, Failure::new(Reason::Invalid, trouble));
         }
         // Otherwise there is no worker yet.
+        else if let Some(home) = &instance.home
+            && !self.workers.is_empty()
+        {
+            let message =
+                format!("no worker of the sub-cluster {home} is there; it is loaded when one has come");
+            let model = instance.definition.name.clone();
+            self.done(&model, Err(Failure::new(Reason::Unavailable, message)));
+        }
     }
 
     fn deploy(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(&id) else { return };
         instance.phase = Phase::Ready;
         let definition = Arc::clone(&instance.definition);
-        let (version, slo) = (instance.version.number, instance.slo);
+        let (version, slo, home) = (instance.version.number, instance.slo, instance.home.clone());
         let meter = self.metrics.model(&definition.name, &version.to_string(), slo);
         let spec = InstanceSpec {
             profiles: instance.profiles.iter().map(|(&class, profile)| (class, profile.clone())).collect(),
@@ -385,10 +413,14 @@ impl Control {
             &definition,
             version,
             slo,
-            instance.profiles.iter().map(|(class, profile)| (&self.classes[class.0 as usize], profile)),
+            instance.profiles.iter().map(|(class, profile)| (&self.pools[class.0 as usize], profile)),
         );
         self.runtime.send(Command::Deploy { instance: id, spec });
         let model = definition.name.clone();
+        if let Some(home) = home {
+            // It stays there when it is loaded anew.
+            self.assigned.insert(model.clone(), home);
+        }
         self.catalogue.serve(Served { instance: id, version, definition, slo, meter });
         self.loading_over(&model);
     }
@@ -456,14 +488,15 @@ impl Control {
         }
     }
 
-    fn class_id(&mut self, class: &DeviceClass) -> ClassId {
-        let known = self.classes.iter().position(|known| known == class);
-        let index = known.unwrap_or_else(|| {
-            self.metrics.add_class(ClassId(self.classes.len() as u16), class.clone());
-            self.classes.push(class.clone());
-            self.classes.len() - 1
-        });
-        ClassId(index as u16)
+    /// What the scheduler takes for a class; `None` where there are as many as it can tell apart.
+    fn class_id(&mut self, pool: &Pool) -> Option<ClassId> {
+        if let Some(known) = self.pools.iter().position(|known| known == pool) {
+            return Some(ClassId(known as u16));
+        }
+        let id = ClassId(u16::try_from(self.pools.len()).ok().filter(|&id| id < CLASS_LIMIT)?);
+        self.metrics.add_class(id, pool.to_string());
+        self.pools.push(pool.clone());
+        Some(id)
     }
 
     fn ids(&self, which: impl Fn(&Instance) -> bool) -> Vec<InstanceId> {

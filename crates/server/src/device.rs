@@ -6,8 +6,10 @@ use std::str::FromStr;
 use downbeat_profile::{DeviceClass, DeviceClassError};
 use serde::Deserialize;
 
-/// Devices of one kind: `cpu`, `cpu:2`, `cuda:0`, `tensorrt:1`, `emulated:8`, each with an optional class:
-/// `cuda:0@h200/7g`. `none` stands for no device.
+use crate::subcluster::{Subcluster, SubclusterError};
+
+/// Devices of one kind: `cpu`, `cpu:2`, `cuda:0`, `tensorrt:1`, `emulated:8`, each with an optional class and sub-cluster:
+/// `cuda:0@h200/7g#vision`. `none` stands for no device.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct DeviceSpec {
@@ -17,6 +19,8 @@ pub struct DeviceSpec {
     pub count: u32,
     /// Devices of one class share latency profiles.
     pub class: DeviceClass,
+    /// They serve the models of this sub-cluster only; `None` for all models that are in none.
+    pub subcluster: Option<Subcluster>,
 }
 
 /// What a device is.
@@ -55,7 +59,8 @@ const CPU_MAX: u32 = 256;
 pub enum DeviceSpecError {
     /// Not one of the kinds.
     #[error(
-        "{0:?} is not a device: use cpu, cpu:2 (two workers), cuda:0, tensorrt:0 or emulated:8, each with an optional @class"
+        "{0:?} is not a device: use cpu, cpu:2 (two workers), cuda:0, tensorrt:0 or emulated:8, each with an optional @class \
+         and #subcluster"
     )]
     Kind(String),
     /// Not a number, or none that makes sense.
@@ -71,15 +76,22 @@ pub enum DeviceSpecError {
     /// The class is none.
     #[error(transparent)]
     Class(#[from] DeviceClassError),
+    /// The sub-cluster is none.
+    #[error(transparent)]
+    Subcluster(#[from] SubclusterError),
 }
 
 impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
     fn from_str(name: &str) -> Result<DeviceSpec, DeviceSpecError> {
-        let (device, class) = match name.split_once('@') {
-            Some((device, class)) => (device, Some(class)),
+        let (device, subcluster) = match name.split_once('#') {
+            Some((device, subcluster)) => (device, Some(subcluster.parse()?)),
             None => (name, None),
+        };
+        let (device, class) = match device.split_once('@') {
+            Some((device, class)) => (device, Some(class)),
+            None => (device, None),
         };
         let (kind, number) = match device.split_once(':') {
             Some((kind, number)) => (kind, Some(number)),
@@ -100,7 +112,7 @@ impl FromStr for DeviceSpec {
             "none" => (DeviceKind::Cpu, 0),
             _ => return Err(DeviceSpecError::Kind(name.to_owned())),
         };
-        Ok(DeviceSpec { kind, count, class: class.unwrap_or(kind.name()).parse()? })
+        Ok(DeviceSpec { kind, count, class: class.unwrap_or(kind.name()).parse()?, subcluster })
     }
 }
 
@@ -146,7 +158,10 @@ impl fmt::Display for DeviceSpec {
             DeviceKind::Cpu | DeviceKind::Emulated => write!(f, "{kind}:{}", self.count)?,
             DeviceKind::Cuda(number) | DeviceKind::TensorRt(number) => write!(f, "{kind}:{number}")?,
         }
-        if self.class.as_str() == kind { Ok(()) } else { write!(f, "@{}", self.class) }
+        if self.class.as_str() != kind {
+            write!(f, "@{}", self.class)?;
+        }
+        self.subcluster.iter().try_for_each(|subcluster| write!(f, "#{subcluster}"))
     }
 }
 

@@ -32,6 +32,7 @@ mod rehearsal;
 pub mod server;
 pub mod service;
 pub mod settings;
+pub mod subcluster;
 mod supervisor;
 mod vital;
 pub mod worker;

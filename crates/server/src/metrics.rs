@@ -33,7 +33,7 @@ pub(crate) struct Metrics {
     gpus_idle: GaugeVec,
     decisions: Mutex<BTreeMap<String, Decision>>,
     restarts: IntCounterVec,
-    classes: Mutex<Vec<(ClassId, DeviceClass)>>,
+    classes: Mutex<Vec<(ClassId, String)>>,
 }
 
 #[derive(Debug)]
@@ -256,25 +256,25 @@ impl Metrics {
         self.restarts.with_label_values(&[device]).inc();
     }
 
-    pub(crate) fn add_class(&self, id: ClassId, class: DeviceClass) {
+    pub(crate) fn add_class(&self, id: ClassId, class: String) {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).push((id, class));
     }
 
     /// Every class of devices there ever was.
-    pub(crate) fn classes(&self) -> Vec<(ClassId, DeviceClass)> {
+    pub(crate) fn classes(&self) -> Vec<(ClassId, String)> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Exports the devices that the traffic needs of a class.
-    pub(crate) fn needs(&self, class: &DeviceClass, devices: f64) {
-        self.needed.with_label_values(&[class.as_str()]).set(devices);
+    pub(crate) fn needs(&self, class: &str, devices: f64) {
+        self.needed.with_label_values(&[class]).set(devices);
     }
 
     /// Exports how many devices of a class there should be, and keeps the reason for who asks.
-    pub(crate) fn decided(&self, class: &DeviceClass, decision: Decision) {
-        self.gpus_needed.with_label_values(&[class.as_str()]).set(decision.wanted.into());
-        self.gpus_idle.with_label_values(&[class.as_str()]).set(decision.idle.into());
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).insert(class.to_string(), decision);
+    pub(crate) fn decided(&self, class: &str, decision: Decision) {
+        self.gpus_needed.with_label_values(&[class]).set(decision.wanted.into());
+        self.gpus_idle.with_label_values(&[class]).set(decision.idle.into());
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).insert(class.to_owned(), decision);
     }
 
     /// The last decision about every class, by its name.

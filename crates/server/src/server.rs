@@ -23,6 +23,7 @@ use crate::link::{Hub, Switchboard};
 use crate::metrics::{Metrics, serve_metrics};
 use crate::profiles::ProfileStore;
 use crate::settings::{ModelControl, Settings};
+use crate::subcluster::{Assignment, AssignmentError, read_assignment};
 use crate::supervisor::Supervisor;
 
 /// Why a server does not start.
@@ -48,6 +49,9 @@ pub enum ServerError {
     /// A file of profiles cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileFileError),
+    /// The assignment to sub-clusters cannot be used.
+    #[error(transparent)]
+    Subclusters(#[from] AssignmentError),
     /// A part of the server has ended that must not.
     #[error(
         "the server can no longer load models or look after its workers: this is a bug in Downbeat; see the log"
@@ -83,6 +87,10 @@ pub(crate) struct Core {
 pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     let repository = Arc::new(Repository::open(&settings.model_repository)?);
     let given = settings.profile.iter().map(ProfileFile::read).collect::<Result<Vec<_>, _>>()?;
+    let assignment = match &settings.subclusters {
+        path if path.as_os_str().is_empty() => Assignment::new(),
+        path => read_assignment(path)?,
+    };
     let [http, grpc, metrics_listener, workers] = listen(&settings)?;
     let metrics = Arc::new(Metrics::new()?);
     let (stop, stopped) = watch::channel(false);
@@ -117,6 +125,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
             device_timeout: Duration::from_secs_f64(settings.device_timeout_s),
             open_size: settings.open_size,
             variant: format!("t{threads}"),
+            assignment,
         },
         Arc::clone(&repository),
         ProfileStore::new(given, Some(settings.cache_dir.clone())),

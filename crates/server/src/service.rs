@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use downbeat_oip::{Failure, InferRequest, InferResponse, Reason, TensorSpec};
 use downbeat_scale::Decision;
+use serde::Serialize;
 
 /// The server behind the frontends.
 pub trait Service: Send + Sync + 'static {
@@ -29,6 +30,17 @@ pub trait Service: Send + Sync + 'static {
     /// How many devices of each class there should be, and why, by the class's name.
     fn autoscale(&self) -> BTreeMap<String, Decision> {
         BTreeMap::new()
+    }
+
+    /// The sub-clusters that there are, by name.
+    fn subclusters(&self) -> BTreeMap<String, SubclusterState> {
+        BTreeMap::new()
+    }
+
+    /// Moves a model to another sub-cluster; returns when its requests go there.
+    fn move_model(&self, model: &str, to: &str) -> impl Future<Output = Result<(), Failure>> + Send {
+        let message = format!("the model {model:?} cannot be moved to {to:?}: there are no sub-clusters");
+        async { Err(Failure::new(Reason::Unimplemented, message)) }
     }
 
     /// Whether new requests are welcome: every model is loaded and the server does not drain.
@@ -58,6 +70,15 @@ pub trait Service: Send + Sync + 'static {
 
     /// Unloads a model; what it was asked before is answered first.
     fn unload(&self, model: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// A sub-cluster as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SubclusterState {
+    /// The devices that take batches.
+    pub devices: usize,
+    /// The models that are served there.
+    pub models: Vec<String>,
 }
 
 /// What a model takes and gives.

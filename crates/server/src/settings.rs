@@ -152,8 +152,10 @@ macro_rules! settings {
 settings! {
     /// The model repository, a folder in Triton's layout
     model_repository / "DOWNBEAT_MODEL_REPOSITORY" (value_name = "DIR"): PathBuf = PathBuf::new();
-    /// A device to run models on: cpu, cpu:2 (two workers), cuda:0, tensorrt:0, emulated:8, each with an optional @class; none for workers elsewhere only. May be repeated
+    /// A device to run models on: cpu, cpu:2 (two workers), cuda:0, tensorrt:0, emulated:8, each with an optional @class and #subcluster; none for workers elsewhere only. May be repeated
     device / "DOWNBEAT_DEVICE" (value_name = "DEVICE", value_delimiter = ','): Vec<DeviceSpec> = kinds::default_devices();
+    /// Which models are in which sub-cluster: a file as `downbeat plan subclusters --format json` writes it
+    subclusters / "DOWNBEAT_SUBCLUSTERS" (value_name = "JSON"): PathBuf = PathBuf::new();
     /// The address to listen on
     address / "DOWNBEAT_ADDRESS" (value_name = "IP"): std::net::IpAddr = std::net::Ipv4Addr::UNSPECIFIED.into();
     /// The port for HTTP; 0 for a free one

@@ -170,6 +170,7 @@ fn hello(settings: &WorkerSettings, trouble: Option<&String>) -> Hello {
         },
         class: settings.devices.class.to_string(),
         emulated: settings.devices.kind == DeviceKind::Emulated,
+        subcluster: settings.devices.subcluster.as_ref().map(ToString::to_string).unwrap_or_default(),
     };
     Hello {
         version: VERSION,

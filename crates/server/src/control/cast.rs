@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downbeat_oip::Failure;
-use downbeat_profile::{DeviceClass, LatencyProfile, Span};
+use downbeat_profile::{LatencyProfile, Span};
 use downbeat_repository::{ModelDefinition, Version};
 use downbeat_sched::ClassId;
 
@@ -13,6 +13,7 @@ use crate::dispatch::InstanceId;
 use crate::link::message::Load;
 use crate::link::{Worker, WorkerId, tensors};
 use crate::metrics::DeviceMeter;
+use crate::subcluster::{Pool, Subcluster};
 
 /// How far a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(super) struct Instance {
     pub(super) definition: Arc<ModelDefinition>,
     pub(super) version: Version,
     pub(super) slo: Span,
+    /// The sub-cluster that it is in.
+    pub(super) home: Option<Subcluster>,
     pub(super) phase: Phase,
     /// Workers that were told to load it and have not answered.
     pub(super) awaiting: BTreeSet<WorkerId>,
@@ -57,11 +60,17 @@ pub(super) struct Staff {
 }
 
 impl Instance {
-    pub(super) fn new(definition: Arc<ModelDefinition>, version: Version, slo: Span) -> Instance {
+    pub(super) fn new(
+        definition: Arc<ModelDefinition>,
+        version: Version,
+        slo: Span,
+        home: Option<Subcluster>,
+    ) -> Instance {
         Instance {
             definition,
             version,
             slo,
+            home,
             phase: Phase::Loading,
             awaiting: BTreeSet::new(),
             loaded: BTreeSet::new(),
@@ -142,7 +151,7 @@ pub(super) fn announce<'a>(
     definition: &ModelDefinition,
     version: u64,
     slo: Span,
-    profiles: impl Iterator<Item = (&'a DeviceClass, &'a LatencyProfile)>,
+    profiles: impl Iterator<Item = (&'a Pool, &'a LatencyProfile)>,
 ) {
     let model = &definition.name;
     let stated = if definition.slo.is_some() { "" } else { " (the default)" };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use downbeat_oip::{Failure, Reason};
-use downbeat_sched::ClassId;
+use downbeat_sched::{CLASS_LIMIT, ClassId};
 
 use super::cast::{self, Instance, Phase, Staff};
 use super::{Control, InstanceId};
@@ -27,12 +27,20 @@ impl Control {
         let devices: Vec<&str> = worker.devices.iter().map(|device| &*device.name).collect();
         tracing::info!(worker = %worker.name, devices = cast::listed(&devices), "a worker has connected");
         let id = worker.id;
-        let class = worker.devices.first().map(|device| device.class.clone());
-        let class = class.map_or(ClassId(0), |class| self.class_id(&class));
-        let meter = |device: &WorkerDevice| self.metrics.device(&device.name, &device.class, device.gpu.0);
+        let pool = worker.devices.first().map(|device| device.pool.clone());
+        let Some(class) = pool.as_ref().map_or(Some(ClassId(0)), |pool| self.class_id(pool)) else {
+            tracing::error!(
+                worker = %worker.name,
+                "turned away: there are {CLASS_LIMIT} classes of devices and sub-clusters, and no room for another"
+            );
+            return worker.cut();
+        };
+        let subcluster = pool.and_then(|pool| pool.subcluster);
+        let meter =
+            |device: &WorkerDevice| self.metrics.device(&device.name, &device.pool.class, device.gpu.0);
         let meters = worker.devices.iter().map(meter).collect();
         // Also what is on its way out: it still has requests, which may come to this worker.
-        for instance in self.ids(|_| true) {
+        for instance in self.ids(|it| it.home.is_none() || it.home == subcluster) {
             if let Some(known) = self.instances.get_mut(&instance) {
                 known.awaiting.insert(id);
             }
@@ -149,8 +157,10 @@ impl Control {
         // The classes of all that have joined, as they are now.
         let runs = |instance: &Instance| instance.profiles.keys().any(|class| served.contains(class));
         let runnable = self.ids(runs).into_iter().collect();
+        let subclusters = self.subclusters();
         self.standing.send_modify(|standing| {
             (standing.workers, standing.devices, standing.runnable) = (workers, devices, runnable);
+            standing.subclusters = subclusters;
         });
     }
 

@@ -54,7 +54,7 @@ impl Control {
         let (Some(instance), Some(staff)) = (self.instances.get(&id), self.workers.get(&worker)) else {
             return;
         };
-        let name = &self.classes[class.0 as usize];
+        let name = &self.pools[class.0 as usize].class;
         let emulated = staff.worker.devices.first().is_some_and(|device| device.emulated);
         if emulated {
             return self.emulate(id, class);
@@ -68,7 +68,7 @@ impl Control {
     /// Takes the profile of a model on emulated devices. One that is made up is announced; and where profiles were given for
     /// the class, a model that is missing there is missing by mistake.
     fn emulate(&mut self, id: InstanceId, class: ClassId) {
-        let name = &self.classes[class.0 as usize];
+        let name = &self.pools[class.0 as usize].class;
         let Some(instance) = self.instances.get(&id) else { return };
         let model = instance.definition.name.clone();
         let Some(emulated) = self.emulated_profile(instance, name) else { return };
@@ -103,7 +103,7 @@ impl Control {
         else {
             return;
         };
-        let (model, of) = (&instance.definition.name, &self.classes[class.0 as usize]);
+        let (model, of) = (&instance.definition.name, &self.pools[class.0 as usize].class);
         let open_size = self.settings.open_size;
         let open = if instance.definition.has_open_shapes() {
             format!(", with {open_size} for every dimension that is open (--open-size)")
@@ -157,7 +157,7 @@ impl Control {
             }
             Ok((profile, points, false)) => {
                 let Some(instance) = self.instances.get(&id) else { return };
-                let key = self.key(instance, &self.classes[class.0 as usize]);
+                let key = self.key(instance, &self.pools[class.0 as usize].class);
                 match self.profiles.keep(&key, &points) {
                     Ok(Some(path)) => tracing::info!(model = key.model, "profile kept in {}", path.display()),
                     Ok(None) => {}

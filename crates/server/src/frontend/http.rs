@@ -7,6 +7,7 @@ mod model;
 mod reply;
 mod repository;
 mod server;
+mod subclusters;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -80,6 +81,8 @@ pub(crate) fn http_router<S: Service>(service: Arc<S>, settings: HttpSettings) -
         .route("/v2/health/live", get(server::live))
         .route("/v2/health/ready", get(server::ready::<S>))
         .route("/v2/downbeat/autoscale", get(server::autoscale::<S>))
+        .route("/v2/downbeat/subclusters", get(subclusters::list::<S>))
+        .route("/v2/downbeat/models/{model}/move", post(subclusters::move_model::<S>))
         .route("/v2/models/stats", get(model::statistics_of_all::<S>))
         .route("/v2/repository/index", post(repository::index::<S>))
         .route("/v2/repository/models/{model}/load", post(repository::load::<S>))

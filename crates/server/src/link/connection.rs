@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use downbeat_profile::{DeviceClass, Span};
+use downbeat_profile::Span;
 use downbeat_sched::{BatchId, GpuId};
 
 use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload};
 use super::{rows, tensors, write};
 use crate::dispatch::{Batch, Command, InstanceId};
+use crate::subcluster::Pool;
 
 /// A worker process; one that comes back is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +28,7 @@ pub(crate) struct WorkerId(pub(super) u32);
 pub(crate) struct WorkerDevice {
     pub(crate) gpu: GpuId,
     pub(crate) name: Arc<str>,
-    pub(crate) class: DeviceClass,
+    pub(crate) pool: Pool,
     pub(crate) emulated: bool,
 }
 

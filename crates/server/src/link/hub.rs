@@ -10,13 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use downbeat_profile::DeviceClass;
 use tokio::sync::mpsc;
 
 use super::connection::{Files, UnderWay, write_all};
-use super::message::{Fetch, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
+use super::message::{Device, Fetch, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
 use super::{Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, write};
 use crate::dispatch::{Command, InstanceId, Runtime};
+use crate::subcluster::{Pool, SubclusterError};
 use crate::vital::spawn_vital;
 
 /// How long a worker may take to say who it is, and how many may be at it: whoever they are, they have shown no token.
@@ -163,8 +163,8 @@ impl Hub {
             answer("the first message was no greeting")?;
             return Ok(None);
         };
-        let classes = match self.check(&hello) {
-            Ok(classes) => classes,
+        let pools = match self.check(&hello) {
+            Ok(pools) => pools,
             Err(refusal) => {
                 tracing::warn!(worker = hello.name, "a worker was refused: {refusal}");
                 answer(&refusal)?;
@@ -185,16 +185,16 @@ impl Hub {
         thread::Builder::new()
             .name("link-out".to_owned())
             .spawn(move || write_all(&writer.0, &queue, &writer.1))?;
-        let connect = |(device, class): (usize, DeviceClass)| WorkerDevice {
+        let connect = |(device, pool): (usize, Pool)| WorkerDevice {
             gpu: self.switchboard.connect(device as u32, &outgoing),
             name: hello.devices[device].name.as_str().into(),
-            class,
+            pool,
             emulated: hello.devices[device].emulated,
         };
         Ok(Some(Worker {
             id: WorkerId(self.next_worker.fetch_add(1, Ordering::Relaxed)),
             name: hello.name.as_str().into(),
-            devices: classes.into_iter().enumerate().map(connect).collect(),
+            devices: pools.into_iter().enumerate().map(connect).collect(),
             outgoing,
             under_way,
             stream,
@@ -202,8 +202,8 @@ impl Hub {
         }))
     }
 
-    /// Whether a worker can be taken in, and the classes of its devices.
-    fn check(&self, hello: &Hello) -> Result<Vec<DeviceClass>, String> {
+    /// Whether a worker can be taken in, and where its devices belong.
+    fn check(&self, hello: &Hello) -> Result<Vec<Pool>, String> {
         if hello.version != VERSION {
             let theirs = hello.version;
             return Err(format!(
@@ -213,7 +213,13 @@ impl Hub {
         if !same(hello.token.as_bytes(), self.token.as_bytes()) {
             return Err("the token is wrong: give the worker the server's --worker-token".to_owned());
         }
-        hello.devices.iter().map(|device| device.class.parse().map_err(|error| format!("{error}"))).collect()
+        let pool = |device: &Device| {
+            let class = device.class.parse().map_err(|error| format!("{error}"))?;
+            let subcluster = Some(device.subcluster.as_str()).filter(|name| !name.is_empty());
+            let subcluster = subcluster.map(str::parse).transpose();
+            Ok(Pool { class, subcluster: subcluster.map_err(|error: SubclusterError| error.to_string())? })
+        };
+        hello.devices.iter().map(pool).collect()
     }
 
     fn listen_to(&self, worker: &Worker) -> LinkError {

@@ -83,6 +83,9 @@ pub(crate) struct Device {
     /// Whether it only pretends.
     #[prost(bool, tag = "3")]
     pub(crate) emulated: bool,
+    /// Its sub-cluster; empty where it is in none.
+    #[prost(string, tag = "4")]
+    pub(crate) subcluster: String,
 }
 
 /// The server takes the worker in, or says why not.

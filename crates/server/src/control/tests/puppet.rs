@@ -34,11 +34,17 @@ impl Puppet {
         Puppet::greet(address, change, |said| assert_eq!(said, "")).await
     }
 
+    /// Connects with a device in a sub-cluster.
+    pub(super) async fn of_subcluster(address: SocketAddr, subcluster: &str) -> Puppet {
+        let change = |hello: &mut Hello| subcluster.clone_into(&mut hello.devices[0].subcluster);
+        Puppet::greet(address, change, |said| assert_eq!(said, "")).await
+    }
+
     async fn greet(address: SocketAddr, change: impl FnOnce(&mut Hello), check: impl FnOnce(&str)) -> Puppet {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(HANG)).unwrap();
         let mut puppet = Puppet { stream };
-        let device = Device { name: "d".to_owned(), class: "d".to_owned(), emulated: false };
+        let device = Device { name: "d".to_owned(), class: "d".to_owned(), ..Device::default() };
         let mut hello = Hello {
             version: VERSION,
             token: TOKEN.to_owned(),
@@ -126,6 +132,11 @@ impl Puppet {
     /// Is sent a batch of one request, and runs it.
     pub(super) async fn run(&mut self) {
         let run = self.batch().await;
+        self.finish(&run);
+    }
+
+    /// Says that it has run a batch of one request.
+    pub(super) fn finish(&self, run: &Run) {
         let output = Part { name: "y".to_owned(), datatype: "UINT8".to_owned(), shape: vec![1, 1], bytes: 1 };
         let finished =
             Finished { batch: run.batch, outputs: vec![output], busy_ns: 1_000_000, ..Finished::default() };

@@ -106,7 +106,7 @@ fn configuration(mut request: ChangeRequest) -> Result<Option<String>, Failure> 
 }
 
 /// A body that may be absent.
-async fn read<S: Service, T: DeserializeOwned + Default>(
+pub(super) async fn read<S: Service, T: DeserializeOwned + Default>(
     app: &App<S>,
     headers: &HeaderMap,
     body: Body,
@@ -119,7 +119,7 @@ async fn read<S: Service, T: DeserializeOwned + Default>(
         .map_err(|error| Failure::new(Reason::Invalid, format!("the request's JSON is wrong: {error}")))
 }
 
-fn done(result: Result<(), Failure>) -> Response {
+pub(super) fn done(result: Result<(), Failure>) -> Response {
     match result {
         Ok(()) => StatusCode::OK.into_response(),
         Err(failure) => reply::failure(&failure),
