@@ -27,7 +27,7 @@ use crate::dispatch::{Command, InstanceId, InstanceSpec, Runtime};
 use crate::link::{Notice, Worker, WorkerId};
 use crate::metrics::Metrics;
 use crate::profiles::ProfileStore;
-use cast::{Instance, Phase, Staff};
+use cast::{Found, Instance, Phase, Staff};
 
 /// What people want.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) enum Order {
 /// What the control task hears from itself.
 #[derive(Debug)]
 enum Echo {
-    Read { model: String, result: Result<Box<ModelDefinition>, Failure> },
+    Read { model: String, result: Result<Found, Failure> },
     Withdrawn { instance: InstanceId },
 }
 
@@ -198,12 +198,7 @@ impl Control {
                 self.under_way.insert(model.clone(), UnderWay { what: Doing::Loading, reply });
                 let (repository, echo) = (Arc::clone(&self.repository), self.echo.clone());
                 tokio::task::spawn_blocking(move || {
-                    let result = repository.read(&model, config.map(|config| *config));
-                    let known = || repository.models().is_ok_and(|models| models.contains(&model));
-                    let result = result.map(Box::new).map_err(|error| {
-                        let reason = if known() { Reason::Invalid } else { Reason::Unknown };
-                        Failure::new(reason, error.to_string())
-                    });
+                    let result = Found::read(&repository, &model, config);
                     // The server is about to end.
                     let _ = echo.send(Echo::Read { model, result });
                 });
@@ -214,7 +209,7 @@ impl Control {
 
     fn echo(&mut self, echo: Echo) {
         match echo {
-            Echo::Read { model, result: Ok(definition) } => self.load(&model, *definition),
+            Echo::Read { model, result: Ok(found) } => self.load(&model, &found),
             Echo::Read { model, result: Err(failure) } => {
                 tracing::error!(model, "cannot be loaded: {failure}");
                 // What is served goes on being served, and what is nowhere is not listed.
@@ -242,17 +237,17 @@ impl Control {
         }
     }
 
-    fn load(&mut self, model: &str, definition: ModelDefinition) {
+    fn load(&mut self, model: &str, found: &Found) {
+        let definition = &found.definition;
         for notice in &definition.notices {
             tracing::info!(model, "{notice}");
         }
-        let definition = Arc::new(definition);
         let slo = definition.slo.map_or(self.settings.default_slo, span);
-        for version in &definition.versions {
+        for (index, version) in definition.versions.iter().enumerate() {
             let id = InstanceId(self.next_instance);
             self.next_instance += 1;
             self.catalogue.set(model, version.number, State::Loading, "");
-            let mut instance = Instance::new(Arc::clone(&definition), version.clone(), slo);
+            let mut instance = Instance::new(found, index, slo);
             for (&worker, staff) in &self.workers {
                 instance.awaiting.insert(worker);
                 self.send_load(&staff.worker, id, &instance);

@@ -1,15 +1,17 @@
 //! Models and workers, as the control task knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use downbeat_oip::Failure;
+use downbeat_oip::config::WrittenConfig;
+use downbeat_oip::{Failure, Reason};
 use downbeat_profile::{DeviceClass, LatencyProfile, Span};
-use downbeat_repository::{ModelDefinition, Version};
+use downbeat_repository::{ModelDefinition, Repository, Version};
 use downbeat_sched::{ClassId, Priority};
 
 use crate::dispatch::InstanceId;
+use crate::files::{self, NotedFile};
 use crate::link::message::Load;
 use crate::link::{Worker, WorkerId, tensors};
 use crate::metrics::DeviceMeter;
@@ -27,10 +29,16 @@ pub(super) enum Phase {
 pub(super) struct Instance {
     pub(super) definition: Arc<ModelDefinition>,
     pub(super) version: Version,
+    /// Its files as they were when it was loaded; none of an emulated model.
+    files: Vec<NotedFile>,
+    /// The configuration that it was loaded with, where that was not its own.
+    pub(super) config: Option<Box<WrittenConfig>>,
     pub(super) slo: Span,
     pub(super) phase: Phase,
     /// Workers that were told to load it and have not answered.
     pub(super) awaiting: BTreeSet<WorkerId>,
+    /// Workers that cannot load it, because its files have changed, and take no batches until it is gone.
+    pub(super) stale: BTreeSet<WorkerId>,
     /// Workers that have loaded it.
     pub(super) loaded: BTreeSet<WorkerId>,
     /// Why it cannot be loaded on a class.
@@ -45,6 +53,35 @@ pub(super) struct Instance {
     pub(super) deaths: u32,
 }
 
+/// A model as the repository has it.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) definition: Arc<ModelDefinition>,
+    /// Of every version.
+    files: Vec<Vec<NotedFile>>,
+    /// The configuration that stood in for the model's own.
+    config: Option<Box<WrittenConfig>>,
+}
+
+impl Found {
+    /// Reads a model. It may take long: the repository may be on a network.
+    pub(super) fn read(
+        repository: &Repository,
+        model: &str,
+        config: Option<Box<WrittenConfig>>,
+    ) -> Result<Found, Failure> {
+        let failed = |error: String| {
+            let known = repository.models().is_ok_and(|models| models.iter().any(|known| known == model));
+            Failure::new(if known { Reason::Invalid } else { Reason::Unknown }, error)
+        };
+        let given = config.as_ref().map(|config| (**config).clone());
+        let definition = repository.read(model, given).map_err(|error| failed(error.to_string()))?;
+        let note = |version: &Version| version.file.as_deref().map_or(Ok(Vec::new()), files::note_all);
+        let files = definition.versions.iter().map(note).collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Found { definition: Arc::new(definition), files, config })
+    }
+}
+
 /// A worker.
 #[derive(Debug)]
 pub(super) struct Staff {
@@ -57,13 +94,16 @@ pub(super) struct Staff {
 }
 
 impl Instance {
-    pub(super) fn new(definition: Arc<ModelDefinition>, version: Version, slo: Span) -> Instance {
+    pub(super) fn new(found: &Found, index: usize, slo: Span) -> Instance {
         Instance {
-            definition,
-            version,
+            definition: Arc::clone(&found.definition),
+            version: found.definition.versions[index].clone(),
+            files: found.files[index].clone(),
+            config: found.config.clone(),
             slo,
             phase: Phase::Loading,
             awaiting: BTreeSet::new(),
+            stale: BTreeSet::new(),
             loaded: BTreeSet::new(),
             troubles: BTreeMap::new(),
             profiles: BTreeMap::new(),
@@ -78,12 +118,13 @@ impl Instance {
         &self,
         id: InstanceId,
         emulated: Option<&LatencyProfile>,
-    ) -> (Load, Vec<PathBuf>) {
+    ) -> (Load, Vec<NotedFile>) {
         let definition = &self.definition;
         let path = self.version.file.clone().unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let files = if path.as_os_str().is_empty() { Vec::new() } else { files_of(folder, &path) };
-        let name = |file: &PathBuf| file.strip_prefix(folder).unwrap_or(file).to_string_lossy().into_owned();
+        let name = |file: &NotedFile| {
+            file.path.strip_prefix(folder).unwrap_or(&file.path).to_string_lossy().into_owned()
+        };
         let latencies = |profile: &LatencyProfile| {
             (1..=profile.max_batch()).map(|batch| profile.latency(batch).as_nanos()).collect()
         };
@@ -91,7 +132,7 @@ impl Instance {
             instance: id.0,
             name: format!("{} version {}", definition.name, self.version.number),
             path: path.to_string_lossy().into_owned(),
-            files: files.iter().map(name).collect(),
+            files: self.files.iter().map(name).collect(),
             inputs: tensors::declare(&definition.inputs),
             outputs: tensors::declare(&definition.outputs),
             input_reshapes: tensors::declare_reshapes(&definition.input_reshapes),
@@ -99,27 +140,11 @@ impl Instance {
             max_batch: definition.max_batch,
             latency_ns: emulated.map(latencies).unwrap_or_default(),
             emulated: self.version.file.is_none(),
-            file_bytes: files.iter().map(|file| file.metadata().map_or(0, |it| it.len())).collect(),
+            file_bytes: self.files.iter().map(|file| file.stamp.bytes).collect(),
+            file_modified_ns: self.files.iter().map(|file| file.stamp.modified_ns).collect(),
         };
-        (load, files)
+        (load, self.files.clone())
     }
-}
-
-/// The files of a version: the model first, then whatever else is in the folder, such as weights kept apart.
-fn files_of(folder: &Path, model: &Path) -> Vec<PathBuf> {
-    let mut files = vec![model.to_owned()];
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path != model {
-                files.push(path);
-            }
-        }
-    }
-    files
 }
 
 impl Staff {

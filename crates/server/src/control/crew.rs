@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use downbeat_oip::{Failure, Reason};
 use downbeat_sched::ClassId;
+use tokio::sync::oneshot;
 
 use super::cast::{self, Instance, Phase, Staff};
-use super::{Control, InstanceId};
+use super::{Control, InstanceId, Order};
 use crate::clock::span;
 use crate::dispatch::Command;
-use crate::link::{Worker, WorkerDevice, WorkerId};
+use crate::link::{LoadTrouble, Worker, WorkerDevice, WorkerId};
 use crate::settings::MIXED;
 
 /// A model that so many workers died of is given up.
@@ -63,6 +64,7 @@ impl Control {
         for instance in self.instances.values_mut() {
             instance.awaiting.remove(&id);
             instance.loaded.remove(&id);
+            instance.stale.remove(&id);
             instance.measuring.retain(|_, worker| *worker != id);
         }
         for suspect in suspects {
@@ -89,13 +91,15 @@ impl Control {
         }
     }
 
-    pub(super) fn loaded(&mut self, worker: WorkerId, id: InstanceId, result: Result<(), String>) {
+    pub(super) fn loaded(&mut self, worker: WorkerId, id: InstanceId, result: Result<(), LoadTrouble>) {
         let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
             return;
         };
         instance.awaiting.remove(&worker);
-        match result {
+        let changed = result.as_ref().is_err_and(|trouble| trouble.changed);
+        match result.map_err(|trouble| trouble.trouble) {
             Ok(()) => drop(instance.loaded.insert(worker)),
+            Err(trouble) if changed && instance.phase != Phase::Loading => self.stale(worker, id, &trouble),
             Err(trouble) if instance.phase == Phase::Loading => {
                 instance.troubles.insert(staff.class, trouble);
             }
@@ -115,6 +119,38 @@ impl Control {
         self.advance_all();
     }
 
+    /// A worker is to load a model whose files are not what they were. While another has what was loaded, that is what is
+    /// served, and this one stays aside, lest one version be two models; with none left, the model is loaded anew.
+    fn stale(&mut self, worker: WorkerId, id: InstanceId, trouble: &str) {
+        let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
+            return;
+        };
+        instance.stale.insert(worker);
+        if instance.phase == Phase::Leaving {
+            return;
+        }
+        let (model, version) = (instance.definition.name.clone(), instance.version.number);
+        let name = &staff.worker.name;
+        if !instance.loaded.is_empty() {
+            tracing::warn!(
+                model,
+                version,
+                worker = %name,
+                "{trouble}; the other workers go on with what was loaded, and this one takes no batches until the model is \
+                 loaded again: POST /v2/repository/models/{model}/load"
+            );
+            return;
+        }
+        tracing::warn!(model, version, worker = %name, "{trouble}, and no worker has it any more: it is loaded again");
+        let config = instance.config.clone();
+        self.fail(id, Failure::new(Reason::Unavailable, trouble));
+        if !self.under_way.contains_key(&model) {
+            // Nobody waits for it.
+            let (reply, _) = oneshot::channel();
+            self.order(Order::Load { model, config, reply });
+        }
+    }
+
     /// Lets the devices of every worker that has loaded what it must take batches.
     pub(super) fn settle_workers(&mut self) {
         let (mut busy, mut measuring) = (BTreeSet::new(), BTreeSet::new());
@@ -122,7 +158,7 @@ impl Control {
             measuring.extend(instance.measuring.values().copied());
             // While a model is being loaded for the first time, workers serve the others.
             if instance.phase != Phase::Loading {
-                busy.extend(instance.awaiting.iter().copied());
+                busy.extend(instance.awaiting.iter().chain(&instance.stale).copied());
             }
         }
         let joined = |staff: &&Staff| staff.joined;

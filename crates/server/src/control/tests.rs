@@ -341,3 +341,57 @@ async fn a_model_is_ready_only_while_a_device_is_there_that_can_run_it() {
     assert!(stage.core.is_ready());
     assert!(!stage.core.is_model_ready("m", "").unwrap());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_finds_other_files_stays_aside_until_the_model_is_loaded_again() {
+    let stage = Stage::with(&["m"]);
+    let mut first = stage.connect().await;
+    first.serve(&stage, &["m"]).await;
+    let mut late = stage.connect().await;
+    let order = late.load_order().await;
+    late.finds_changed(order.instance);
+    // Who has what was loaded goes on with it.
+    for _ in 0..4 {
+        let answer = stage.infer("m");
+        first.run().await;
+        ended(answer).await.unwrap();
+    }
+    assert_eq!(stage.core.standing.borrow().devices, 1);
+    let load = stage.load("m");
+    for worker in [&mut first, &mut late] {
+        let order = worker.load_order().await;
+        worker.has_loaded(order.instance);
+    }
+    first.measure().await;
+    ended(load).await.unwrap();
+    stage.await_devices(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_whose_files_changed_is_loaded_anew_when_no_worker_has_it_any_more() {
+    let stage = Stage::with(&["m", "other"]);
+    let mut worker = stage.connect().await;
+    worker.serve(&stage, &["m", "other"]).await;
+    drop(worker);
+    stage.await_devices(0).await;
+    let mut worker = stage.connect().await;
+    let (changed, other) = (worker.load_order().await, worker.load_order().await);
+    assert!(changed.name.starts_with("m ") && other.name.starts_with("other "));
+    worker.finds_changed(changed.instance);
+    worker.has_loaded(other.instance);
+    let anew = worker.load_order().await;
+    assert!(anew.name.starts_with("m ") && anew.instance != changed.instance, "{anew:?}");
+    stage.await_devices(1).await;
+    assert_eq!(stage.state("m").0, State::Loading, "meanwhile the other is served");
+    worker.has_loaded(anew.instance);
+    worker.measure().await;
+    let served = async {
+        while stage.state("m").0 != State::Ready {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon(served).await;
+    let answer = stage.infer("m");
+    worker.run().await;
+    ended(answer).await.unwrap();
+}

@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use downbeat_sched::{BatchId, GpuId};
 use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload};
 use super::{rows, tensors, write};
 use crate::dispatch::{Batch, Command, InstanceId};
+use crate::files::NotedFile;
 
 /// A worker process; one that comes back is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,17 +94,17 @@ impl UnderWay {
 /// The files that a worker may ask for, by model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
-    by_instance: Arc<Mutex<HashMap<u32, Vec<PathBuf>>>>,
+    by_instance: Arc<Mutex<HashMap<u32, Vec<NotedFile>>>>,
 }
 
 impl Files {
-    pub(super) fn get(&self, instance: u32, file: u32) -> Option<PathBuf> {
+    pub(super) fn get(&self, instance: u32, file: u32) -> Option<NotedFile> {
         let files = self.by_instance.lock().unwrap_or_else(PoisonError::into_inner);
         files.get(&instance)?.get(file as usize).cloned()
     }
 
-    fn set(&self, instance: u32, paths: Vec<PathBuf>) {
-        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, paths);
+    fn set(&self, instance: u32, files: Vec<NotedFile>) {
+        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, files);
     }
 
     fn forget(&self, instance: u32) {
@@ -114,7 +114,7 @@ impl Files {
 
 impl Worker {
     /// Tells the worker to load a model, of which it may ask for these files.
-    pub(crate) fn load(&self, load: Load, files: Vec<PathBuf>) {
+    pub(crate) fn load(&self, load: Load, files: Vec<NotedFile>) {
         self.files.set(load.instance, files);
         self.tell(FromServer::Load(load));
     }

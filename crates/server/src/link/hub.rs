@@ -17,6 +17,7 @@ use super::connection::{Files, UnderWay, write_all};
 use super::message::{Fetch, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
 use super::{Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, write};
 use crate::dispatch::{Command, InstanceId, Runtime};
+use crate::files::Stamp;
 
 /// How long a worker may take to say who it is, and how many may be at it: whoever they are, they have shown no token.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -38,9 +39,17 @@ pub(crate) enum Notice {
     /// A worker is gone.
     Down { worker: WorkerId, why: String },
     /// A worker loaded a model, or could not.
-    Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), String> },
+    Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), LoadTrouble> },
     /// A worker measured a model.
     Measured { worker: WorkerId, instance: InstanceId, result: Result<Measurement, String> },
+}
+
+/// Why a worker could not load a model.
+#[derive(Debug)]
+pub(crate) struct LoadTrouble {
+    pub(crate) trouble: String,
+    /// Whether its files are not those that were noted.
+    pub(crate) changed: bool,
 }
 
 /// What a worker found out about a model.
@@ -240,7 +249,8 @@ impl Hub {
             Some(FromWorker::Loaded(loaded)) => self.notify(Notice::Loaded {
                 worker: worker.id,
                 instance: InstanceId(loaded.instance),
-                result: result(loaded.trouble),
+                result: result(loaded.trouble)
+                    .map_err(|trouble| LoadTrouble { trouble, changed: loaded.changed }),
             }),
             Some(FromWorker::Measured(measured)) => self.notify(Notice::Measured {
                 worker: worker.id,
@@ -285,10 +295,10 @@ impl Read for Within<'_> {
 }
 
 fn piece(worker: &Worker, fetch: &Fetch) -> io::Result<Bytes> {
-    let path = worker.files.get(fetch.instance, fetch.file).ok_or(io::ErrorKind::NotFound)?;
+    let noted = worker.files.get(fetch.instance, fetch.file).ok_or(io::ErrorKind::NotFound)?;
     let mut data = vec![0; PIECE];
     let mut length = 0;
-    let file = File::open(path)?;
+    let file = File::open(&noted.path)?;
     while length < PIECE {
         match file.read_at(&mut data[length..], fetch.offset + length as u64)? {
             0 => break,
@@ -296,6 +306,11 @@ fn piece(worker: &Worker, fetch: &Fetch) -> io::Result<Bytes> {
         }
     }
     data.truncate(length);
+    // After it was read: it may be written right now.
+    if Stamp::of(&file.metadata()?) != noted.stamp {
+        let path = noted.path.display();
+        return Err(io::Error::other(format!("{path} has changed since the model was loaded")));
+    }
     Ok(data.into())
 }
 

@@ -123,9 +123,11 @@ pub(crate) struct Load {
     pub(crate) input_reshapes: Vec<Reshape>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) output_reshapes: Vec<Reshape>,
-    /// How long each of the files is.
+    /// How long each of the files was when the model was loaded first, and when it had last been written.
     #[prost(uint64, repeated, tag = "12")]
     pub(crate) file_bytes: Vec<u64>,
+    #[prost(uint64, repeated, tag = "13")]
+    pub(crate) file_modified_ns: Vec<u64>,
 }
 
 /// A tensor that looks different to clients and to the model.
@@ -152,6 +154,9 @@ pub(crate) struct Loaded {
     /// Why it could not be loaded; empty where it was.
     #[prost(string, tag = "2")]
     pub(crate) trouble: String,
+    /// Whether that is because its files are not those that the server noted.
+    #[prost(bool, tag = "3")]
+    pub(crate) changed: bool,
 }
 
 /// Run a batch. The payload is the content of the inputs, one after the other.

@@ -96,14 +96,23 @@ impl Puppet {
     }
 
     pub(super) fn cannot_load(&self, instance: u32, trouble: &str) {
-        self.say(FromWorker::Loaded(Loaded { instance, trouble: trouble.to_owned() }));
+        self.say(FromWorker::Loaded(Loaded { instance, trouble: trouble.to_owned(), changed: false }));
+    }
+
+    /// Says that the files of a model are not what they were.
+    pub(super) fn finds_changed(&self, instance: u32) {
+        let trouble = "model.onnx has changed".to_owned();
+        self.say(FromWorker::Loaded(Loaded { instance, trouble, changed: true }));
     }
 
     /// Is told to measure a model, and says that it takes a millisecond.
     pub(super) async fn measure(&mut self) {
-        match self.next().await {
-            FromServer::Measure(measure) => self.has_measured(measure.instance),
-            other => panic!("not an order to measure: {other:?}"),
+        loop {
+            match self.next().await {
+                FromServer::Measure(measure) => return self.has_measured(measure.instance),
+                FromServer::Unload(_) => {}
+                other => panic!("not an order to measure: {other:?}"),
+            }
         }
     }
 
