@@ -179,6 +179,7 @@ impl Control {
                     self.standing.send_modify(|standing| standing.trouble = Some(trouble));
                 }
             }
+            Notice::Leaving { worker } => self.worker_leaving(worker),
             Notice::Down { worker, why } => self.worker_down(worker, &why),
             Notice::Loaded { worker, instance, result } => self.loaded(worker, instance, result),
             Notice::Measured { worker, instance, result } => self.measured(worker, instance, result),

@@ -89,6 +89,8 @@ pub(super) struct Staff {
     pub(super) class: ClassId,
     /// Whether its devices take batches.
     pub(super) joined: bool,
+    /// Whether it is about to go, and takes no more.
+    pub(super) leaving: bool,
     /// One for each device.
     pub(super) meters: Vec<Arc<DeviceMeter>>,
 }
@@ -149,7 +151,7 @@ impl Instance {
 
 impl Staff {
     pub(super) fn new(worker: Worker, class: ClassId, meters: Vec<Arc<DeviceMeter>>) -> Staff {
-        Staff { worker, class, joined: false, meters }
+        Staff { worker, class, joined: false, leaving: false, meters }
     }
 }
 
@@ -157,6 +159,14 @@ impl Staff {
 pub(super) fn default_priority(definition: &ModelDefinition) -> Priority {
     let level = definition.priorities.map_or(1, |priorities| priorities.default);
     Priority(u8::try_from(level).unwrap_or(u8::MAX).max(1))
+}
+
+/// The name that a device gets beside those that are there: its own, or that with the smallest number behind it that is
+/// free. Hosts number their devices, but do not know of each other's workers.
+pub(super) fn unlike(name: &Arc<str>, taken: &BTreeSet<Arc<str>>) -> Arc<str> {
+    let numbered = (2..).map(|number| format!("{name}#{number}").into());
+    let mut names = std::iter::once(Arc::clone(name)).chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or_else(|| Arc::clone(name))
 }
 
 /// Names in a row, shortened where there are many.

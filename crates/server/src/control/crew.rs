@@ -12,6 +12,7 @@ use super::cast::{self, Instance, Phase, Staff};
 use super::{Control, InstanceId, Order};
 use crate::clock::span;
 use crate::dispatch::Command;
+use crate::link::message::{FromServer, Leave};
 use crate::link::{LoadTrouble, Worker, WorkerDevice, WorkerId};
 use crate::settings::MIXED;
 
@@ -19,11 +20,17 @@ use crate::settings::MIXED;
 const DEATHS_MAX: u32 = 3;
 
 impl Control {
-    pub(super) fn worker_up(&mut self, worker: Worker) {
+    pub(super) fn worker_up(&mut self, mut worker: Worker) {
         let emulated = |worker: &Worker| worker.devices.iter().any(|device| device.emulated);
         if self.workers.values().any(|staff| emulated(&staff.worker) != emulated(&worker)) {
             tracing::error!(worker = %worker.name, "turned away: {MIXED}");
-            return worker.cut();
+            return worker.dismiss(MIXED, false);
+        }
+        let devices = self.workers.values().flat_map(|staff| &staff.worker.devices);
+        let mut taken: BTreeSet<Arc<str>> = devices.map(|device| Arc::clone(&device.name)).collect();
+        for device in &mut worker.devices {
+            device.name = cast::unlike(&device.name, &taken);
+            taken.insert(Arc::clone(&device.name));
         }
         let devices: Vec<&str> = worker.devices.iter().map(|device| &*device.name).collect();
         tracing::info!(worker = %worker.name, devices = cast::listed(&devices), "a worker has connected");
@@ -50,9 +57,33 @@ impl Control {
         self.advance_all();
     }
 
+    /// A worker has been told to end. Its devices get no more batches; when it has been sent its last, it is told so.
+    pub(super) fn worker_leaving(&mut self, id: WorkerId) {
+        let Some(staff) = self.workers.get_mut(&id) else { return };
+        tracing::info!(worker = %staff.worker.name, "a worker leaves when it has finished its batches");
+        (staff.leaving, staff.joined) = (true, false);
+        for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
+            meter.up(false);
+            self.runtime.send(Command::DeviceLeft { gpu: device.gpu });
+        }
+        let (done, settled) = oneshot::channel();
+        self.runtime.send(Command::Settled { done });
+        let worker = staff.worker.clone();
+        tokio::spawn(async move {
+            // An error says that the server ends.
+            let _ = settled.await;
+            worker.tell(FromServer::Leave(Leave {}));
+        });
+        self.settle_workers();
+    }
+
     pub(super) fn worker_down(&mut self, id: WorkerId, why: &str) {
         let Some(staff) = self.workers.remove(&id) else { return };
-        tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
+        if staff.leaving {
+            tracing::info!(worker = %staff.worker.name, "a worker has left");
+        } else {
+            tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
+        }
         for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
             meter.up(false);
             // The hub has said so already, but maybe before the device joined.
@@ -60,7 +91,7 @@ impl Control {
         }
         let name = &staff.worker.name;
         self.standing.send_modify(|standing| standing.connected.retain(|other| other != name));
-        let suspects = self.suspects(id);
+        let suspects = if staff.leaving { BTreeSet::new() } else { self.suspects(id) };
         for instance in self.instances.values_mut() {
             instance.awaiting.remove(&id);
             instance.loaded.remove(&id);
@@ -112,7 +143,9 @@ impl Control {
             {
                 let model = &instance.definition.name;
                 tracing::error!(model, worker = %staff.worker.name, "loaded on other workers, but not here: {trouble}");
-                staff.worker.cut();
+                staff
+                    .worker
+                    .dismiss(&format!("it cannot load {model:?}, which others have: {trouble}"), true);
             }
             Err(trouble) => drop(instance.troubles.insert(staff.class, trouble)),
         }
@@ -166,7 +199,7 @@ impl Control {
         for (id, staff) in &mut self.workers {
             // One that measures is disturbed by batches; but a class is not left without a device for it.
             let apart = measuring.contains(id) && served.contains(&staff.class);
-            if !(staff.joined || apart || busy.contains(id)) {
+            if !(staff.joined || staff.leaving || apart || busy.contains(id)) {
                 staff.joined = true;
                 served.insert(staff.class);
                 for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {

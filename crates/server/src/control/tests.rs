@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use downbeat_oip::{DataType, InferRequest, InferResponse, Tensor};
+use downbeat_oip::{DataType, InferRequest, InferResponse, Parameter, Tensor};
 use downbeat_sched::Delays;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ use super::*;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::dispatch::Dispatcher;
-use crate::link::message::FromServer;
+use crate::link::message::{FromServer, FromWorker, Leaving};
 use crate::link::{Hub, Switchboard};
 use crate::server::Core;
 use crate::service::Service;
@@ -394,4 +394,60 @@ async fn a_model_whose_files_changed_is_loaded_anew_when_no_worker_has_it_any_mo
     let answer = stage.infer("m");
     worker.run().await;
     ended(answer).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_leaves_finishes_what_it_has_and_gets_nothing_more() {
+    let stage = Stage::with(&["m"]);
+    let mut leaves = stage.connect().await;
+    leaves.serve(&stage, &["m"]).await;
+    let mut stays = stage.connect().await;
+    let order = stays.load_order().await;
+    stays.has_loaded(order.instance);
+    stage.await_devices(2).await;
+    let answer = stage.infer("m");
+    let batch = leaves.batch().await;
+    leaves.say(FromWorker::Leaving(Leaving {}));
+    assert!(matches!(leaves.next().await, FromServer::Leave(_)), "no more batches, and it is told so");
+    stage.await_devices(1).await;
+    let next = stage.infer("m");
+    stays.run().await;
+    ended(next).await.unwrap();
+    leaves.has_run(&batch);
+    let answer = ended(answer).await.unwrap();
+    assert_eq!(answer.parameters["downbeat_device"], Parameter::String("d".to_owned()));
+    drop(leaves);
+    let mut standing = stage.core.standing.clone();
+    soon(standing.wait_for(|standing| standing.workers == 1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_that_are_called_alike_get_names_of_their_own() {
+    let stage = Stage::with(&["m"]);
+    let mut first = stage.connect().await;
+    first.serve(&stage, &["m"]).await;
+    let mut second = stage.connect().await;
+    let order = second.load_order().await;
+    second.has_loaded(order.instance);
+    stage.await_devices(2).await;
+    let (one, other) = (stage.infer("m"), stage.infer("m"));
+    first.run().await;
+    second.run().await;
+    let mut names = Vec::new();
+    for answer in [one, other] {
+        names.push(ended(answer).await.unwrap().parameters["downbeat_device"].clone());
+    }
+    assert!(names.contains(&Parameter::String("d".to_owned())), "{names:?}");
+    assert!(names.contains(&Parameter::String("d#2".to_owned())), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_does_not_fit_the_others_is_told_why_and_not_to_come_back() {
+    let stage = Stage::with(&[]);
+    let _real = stage.connect().await;
+    stage.await_devices(1).await;
+    let mut emulated = Puppet::emulated(stage.workers_at).await;
+    let FromServer::Welcome(farewell) = emulated.next().await else { panic!("it is told something else") };
+    assert!(farewell.refusal.contains("emulated devices answer with zeros"), "{farewell:?}");
+    assert!(!farewell.again);
 }

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender};
 use downbeat_profile::{DeviceClass, Span};
 use downbeat_sched::{BatchId, GpuId};
 
-use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload};
+use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload, Welcome};
 use super::{rows, tensors, write};
 use crate::dispatch::{Batch, Command, InstanceId};
 use crate::files::NotedFile;
@@ -47,8 +47,16 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     Message(FromServer),
-    Batch { device: u32, batch: Batch },
-    Piece { of: Fetch, data: Bytes },
+    Batch {
+        device: u32,
+        batch: Batch,
+    },
+    Piece {
+        of: Fetch,
+        data: Bytes,
+    },
+    /// The last thing that is said.
+    Dismissal(Welcome),
 }
 
 /// The batches that a worker was sent and has not finished: the rows of each request, and when it should be done.
@@ -134,6 +142,12 @@ impl Worker {
         self.under_way.first_due().map_or(Duration::ZERO, |due| due.elapsed())
     }
 
+    /// Ends the connection with a reason; the reader reports the worker as gone. `again` tells it to come back.
+    pub(crate) fn dismiss(&self, why: &str, again: bool) {
+        // A connection that has just broken is reported by its reader.
+        let _ = self.outgoing.send(Outgoing::Dismissal(Welcome { refusal: why.to_owned(), again }));
+    }
+
     /// Cuts the connection; the reader reports the worker as gone.
     pub(crate) fn cut(&self) {
         // It may be cut already.
@@ -145,8 +159,14 @@ impl Worker {
 pub(super) fn write_all(stream: &TcpStream, outgoing: &Receiver<Outgoing>, under_way: &UnderWay) {
     let mut to = BufWriter::with_capacity(64 << 10, stream);
     for next in outgoing {
+        let last = matches!(next, Outgoing::Dismissal(_));
         if write_one(&mut to, next, under_way).is_err() {
             let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+        if last {
+            // Only this half: with what the worker says unread, the other end would not get to read why.
+            let _ = stream.shutdown(Shutdown::Write);
             return;
         }
     }
@@ -156,6 +176,7 @@ pub(crate) fn write_one(to: &mut impl Write, next: Outgoing, under_way: &UnderWa
     let message = |body| ToWorker { body: Some(body) };
     match next {
         Outgoing::Message(body) => write(to, &message(body), std::iter::empty()),
+        Outgoing::Dismissal(why) => write(to, &message(FromServer::Welcome(why)), std::iter::empty()),
         Outgoing::Piece { of, data } => {
             write(to, &message(FromServer::Piece(of)), std::iter::once(data.as_ref()))
         }

@@ -36,6 +36,8 @@ pub(crate) enum Notice {
     Up(Worker),
     /// A worker came that cannot work, and says why.
     Unfit { name: String, is_child: bool, trouble: String },
+    /// A worker takes no more batches, and goes when it has finished those it has.
+    Leaving { worker: WorkerId },
     /// A worker is gone.
     Down { worker: WorkerId, why: String },
     /// A worker loaded a model, or could not.
@@ -164,7 +166,7 @@ impl Hub {
         let Frame { message: ToServer { body }, .. } = read(&mut greeting, 0)?;
         stream.set_read_timeout(Some(self.silence_max))?;
         let answer = |refusal: &str| {
-            let welcome = FromServer::Welcome(Welcome { refusal: refusal.to_owned() });
+            let welcome = FromServer::Welcome(Welcome { refusal: refusal.to_owned(), again: false });
             write(&mut &*stream, &super::message::ToWorker { body: Some(welcome) }, std::iter::empty())
         };
         let Some(FromWorker::Hello(hello)) = body else {
@@ -266,6 +268,7 @@ impl Hub {
                 // A connection that has just broken.
                 let _ = worker.outgoing.send(Outgoing::Piece { of: fetch, data });
             }
+            Some(FromWorker::Leaving(_)) => self.notify(Notice::Leaving { worker: worker.id }),
             Some(FromWorker::Hello(_) | FromWorker::Alive(_)) | None => {}
         }
     }

@@ -6,7 +6,7 @@ pub(crate) const VERSION: u32 = 3;
 /// From a worker to the server.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ToServer {
-    #[prost(oneof = "FromWorker", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "FromWorker", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(crate) body: Option<FromWorker>,
 }
 
@@ -25,12 +25,15 @@ pub(crate) enum FromWorker {
     /// Nothing else to say, but still there.
     #[prost(message, tag = "6")]
     Alive(Alive),
+    /// It wants to go, when it has done what it was sent.
+    #[prost(message, tag = "7")]
+    Leaving(Leaving),
 }
 
 /// From the server to a worker.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ToWorker {
-    #[prost(oneof = "FromServer", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "FromServer", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(crate) body: Option<FromServer>,
 }
 
@@ -49,6 +52,9 @@ pub(crate) enum FromServer {
     /// The payload is the piece of the file that was asked for; empty at its end.
     #[prost(message, tag = "6")]
     Piece(Fetch),
+    /// No more batches will come.
+    #[prost(message, tag = "7")]
+    Leave(Leave),
 }
 
 /// The first thing a worker says.
@@ -85,11 +91,14 @@ pub(crate) struct Device {
     pub(crate) emulated: bool,
 }
 
-/// The server takes the worker in, or says why not.
+/// The server takes the worker in, or says why not; or, later, why not any more.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Welcome {
     #[prost(string, tag = "1")]
     pub(crate) refusal: String,
+    /// Whether it may be otherwise another time.
+    #[prost(bool, tag = "2")]
+    pub(crate) again: bool,
 }
 
 /// Load a model on every device of the worker.
@@ -232,6 +241,12 @@ pub(crate) struct Point {
 /// Said every so often, whatever else a worker is busy with.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct Alive {}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(crate) struct Leaving {}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(crate) struct Leave {}
 
 /// Send a part of a file of a model that was to be loaded.
 #[derive(Clone, Copy, PartialEq, prost::Message)]

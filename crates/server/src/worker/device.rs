@@ -27,14 +27,17 @@ pub(super) enum Task {
     Run { run: Run, inputs: Option<Vec<Tensor>> },
     /// Find out how long a model takes.
     Measure(Measure),
+    /// Let go of this: all that came before is done.
+    Leave(Sender<()>),
 }
 
 impl Task {
-    fn instance(&self) -> u32 {
+    fn is_about(&self, model: u32) -> bool {
         match self {
-            Task::Install(instance, _) | Task::Drop(instance) => *instance,
-            Task::Run { run, .. } => run.instance,
-            Task::Measure(measure) => measure.instance,
+            Task::Install(instance, _) | Task::Drop(instance) => *instance == model,
+            Task::Run { run, .. } => run.instance == model,
+            Task::Measure(measure) => measure.instance == model,
+            Task::Leave(_) => false,
         }
     }
 }
@@ -79,6 +82,7 @@ impl DeviceThread {
             }
             Task::Drop(instance) => drop(self.models.remove(&instance)),
             Task::Run { run, inputs } => self.run(&run, inputs),
+            Task::Leave(done) => drop(done),
             Task::Measure(_) => {}
         }
     }
@@ -138,7 +142,7 @@ impl DeviceThread {
     /// Does what waits and is not about `measured`, which is away.
     fn do_meanwhile(&mut self, measured: u32, queue: &Receiver<Task>, later: &mut VecDeque<Task>) {
         while let Ok(task) = queue.try_recv() {
-            if task.instance() == measured || matches!(task, Task::Measure(_)) {
+            if task.is_about(measured) || matches!(task, Task::Measure(_)) {
                 later.push_back(task);
             } else {
                 self.carry_out(task);

@@ -34,6 +34,11 @@ impl Puppet {
         Puppet::greet(address, change, |said| assert_eq!(said, "")).await
     }
 
+    /// Connects with a device that only pretends.
+    pub(super) async fn emulated(address: SocketAddr) -> Puppet {
+        Puppet::greet(address, |hello| hello.devices[0].emulated = true, |said| assert_eq!(said, "")).await
+    }
+
     async fn greet(address: SocketAddr, change: impl FnOnce(&mut Hello), check: impl FnOnce(&str)) -> Puppet {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(HANG)).unwrap();
@@ -66,7 +71,7 @@ impl Puppet {
         })
     }
 
-    fn say(&self, body: FromWorker) {
+    pub(super) fn say(&self, body: FromWorker) {
         let payload: &[&[u8]] = if matches!(body, FromWorker::Finished(_)) { &[&[9]] } else { &[] };
         // In one piece: two tasks may have something to say.
         let mut frame = Vec::new();
@@ -135,6 +140,11 @@ impl Puppet {
     /// Is sent a batch of one request, and runs it.
     pub(super) async fn run(&mut self) {
         let run = self.batch().await;
+        self.has_run(&run);
+    }
+
+    /// Has run a batch of one request.
+    pub(super) fn has_run(&self, run: &Run) {
         let output = Part { name: "y".to_owned(), datatype: "UINT8".to_owned(), shape: vec![1, 1], bytes: 1 };
         let finished =
             Finished { batch: run.batch, outputs: vec![output], busy_ns: 1_000_000, ..Finished::default() };
