@@ -67,17 +67,32 @@ impl DeviceThread {
         while let Some(task) = later.pop_front().or_else(|| queue.recv().ok()) {
             match task {
                 Task::Measure(measure) => self.measure(measure, queue, &mut later),
+                Task::Install(instance, model) => self.install(instance, model, queue, &mut later),
                 task => self.carry_out(task),
             }
         }
     }
 
+    /// Takes over a model, and runs batches of other models in between.
+    fn install(
+        &mut self,
+        instance: u32,
+        mut model: Loaded,
+        queue: &Receiver<Task>,
+        later: &mut VecDeque<Task>,
+    ) {
+        let mut between = || self.do_meanwhile(instance, queue, later);
+        // Some of what a GPU makes ready, it does for each thread. What fails here is said when it is asked for.
+        let _ = guarded(|| model.warm_up(&mut between));
+        self.models.insert(instance, model);
+    }
+
     /// Does anything but measure, which takes the queue.
     fn carry_out(&mut self, task: Task) {
         match task {
+            // In between, and so all at once.
             Task::Install(instance, mut model) => {
-                // Some of what a GPU makes ready, it does for each thread. What fails here is said when it is asked for.
-                let _ = guarded(|| model.warm_up());
+                let _ = guarded(|| model.warm_up(&mut || {}));
                 self.models.insert(instance, model);
             }
             Task::Drop(instance) => drop(self.models.remove(&instance)),
@@ -156,3 +171,6 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineE
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(EngineError("the engine panicked; the worker's log says where".to_owned())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ impl Engines {
         };
         let fills_up = matches!(self, Engines::Onnx(_, settings) if settings.provider.fills_up());
         let mut loaded = Loaded { model, inputs, max_batch: load.max_batch, fills_up };
-        loaded.warm_up().map_err(|error| error.to_string())?;
+        loaded.warm_up(&mut || {}).map_err(|error| error.to_string())?;
         Ok(loaded)
     }
 }
@@ -81,10 +81,17 @@ fn profile(load: &Load) -> Result<LatencyProfile, String> {
 }
 
 impl Loaded {
-    /// Where the first batch of each size takes far longer than those after it, runs one of each.
-    pub(super) fn warm_up(&mut self) -> Result<(), EngineError> {
+    #[cfg(test)]
+    pub(super) fn of(model: impl Model + 'static, max_batch: u32, fills_up: bool) -> Loaded {
+        Loaded { model: Box::new(model), inputs: Vec::new(), max_batch, fills_up }
+    }
+
+    /// Where the first batch of each size takes far longer than those after it, runs one of each. Calls `between` before
+    /// each.
+    pub(super) fn warm_up(&mut self, between: &mut dyn FnMut()) -> Result<(), EngineError> {
         let sizes = if self.fills_up { sizes_up_to(self.max_batch) } else { Vec::new() };
         for rows in sizes {
+            between();
             self.model.run(&synthetic_inputs(&self.inputs, rows, 1, u64::from(rows)), rows)?;
         }
         Ok(())
