@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use downbeat_server::DeviceSpec;
 use downbeat_server::settings::LogFormat;
-use downbeat_server::worker::{WorkerSettings, work, work_on};
+use downbeat_server::worker::{Departure, WorkerSettings, work, work_on};
 
 use crate::log;
 
@@ -19,6 +19,8 @@ use crate::log;
     "Examples:\n",
     "  downbeat worker --connect 10.0.0.1:8003 --device cuda:0\n",
     "  DOWNBEAT_WORKER_TOKEN=secret downbeat worker --connect scheduler:8003 --device cpu --intra-op-threads 8\n",
+    "\n",
+    "Signals: SIGTERM or Ctrl-C lets the worker finish the batches that it has, and ends it; a second signal ends it at once.\n",
     "\n",
     "On the server's side: downbeat serve --worker-address 0.0.0.0 --worker-port 8003 --worker-token secret"
 ))]
@@ -71,8 +73,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if settings.is_child {
         // The server has heard why it ends, and says it.
-        let ended = work(&settings);
+        let ended = work(&settings, &Departure::left_to_server()?);
         std::process::exit(if ended.is_ok() { 0 } else { 2 });
     }
-    Ok(work_on(&settings)?)
+    Ok(work_on(&settings, &Departure::on_signal()?)?)
 }

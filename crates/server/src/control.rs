@@ -30,8 +30,8 @@ use crate::metrics::Metrics;
 use crate::profiles::ProfileStore;
 use crate::service::SubclusterState;
 use crate::subcluster::{Assignment, Pool, Subcluster};
-use cast::{Instance, Phase, Staff};
-use moving::instance_runs_on;
+use cast::{Found, Instance, Phase, Staff};
+use moving::runs_on;
 
 /// What people want.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) enum Order {
 /// What the control task hears from itself.
 #[derive(Debug)]
 enum Echo {
-    Read { model: String, result: Result<Box<ModelDefinition>, Failure> },
+    Read { model: String, to: Option<Subcluster>, result: Result<Found, Failure> },
     Withdrawn { instance: InstanceId },
 }
 
@@ -193,6 +193,7 @@ impl Control {
                     self.standing.send_modify(|standing| standing.trouble = Some(trouble));
                 }
             }
+            Notice::Leaving { worker } => self.worker_leaving(worker),
             Notice::Down { worker, why } => self.worker_down(worker, &why),
             Notice::Loaded { worker, instance, result } => self.loaded(worker, instance, result),
             Notice::Measured { worker, instance, result } => self.measured(worker, instance, result),
@@ -208,32 +209,39 @@ impl Control {
             return self.abandon(&model);
         }
         match order {
-            Order::Load { model, config, reply } => {
-                self.under_way.insert(model.clone(), UnderWay { what: Doing::Loading, reply });
-                let (repository, echo) = (Arc::clone(&self.repository), self.echo.clone());
-                tokio::task::spawn_blocking(move || {
-                    let result = repository.read(&model, config.map(|config| *config));
-                    let known = || repository.models().is_ok_and(|models| models.contains(&model));
-                    let result = result.map(Box::new).map_err(|error| {
-                        let reason = if known() { Reason::Invalid } else { Reason::Unknown };
-                        Failure::new(reason, error.to_string())
-                    });
-                    // The server is about to end.
-                    let _ = echo.send(Echo::Read { model, result });
-                });
-            }
+            Order::Load { model, config, reply } => self.read(&model, config, None, reply),
             Order::Unload { model, reply } => self.unload(&model, reply),
             Order::Move { model, to, reply } => self.move_model(&model, &to, reply),
         }
     }
 
+    /// Reads a model, to load it; where `to` says so, into that sub-cluster.
+    fn read(
+        &mut self,
+        model: &str,
+        config: Option<Box<WrittenConfig>>,
+        to: Option<Subcluster>,
+        reply: oneshot::Sender<Result<(), Failure>>,
+    ) {
+        let model = model.to_owned();
+        self.under_way.insert(model.clone(), UnderWay { what: Doing::Loading, reply });
+        let (repository, echo) = (Arc::clone(&self.repository), self.echo.clone());
+        tokio::task::spawn_blocking(move || {
+            let result = Found::read(&repository, &model, config);
+            // The server is about to end.
+            let _ = echo.send(Echo::Read { model, to, result });
+        });
+    }
+
     fn echo(&mut self, echo: Echo) {
         match echo {
-            Echo::Read { model, result: Ok(definition) } => match self.home_of(&definition) {
-                Ok(home) => self.load(&model, &Arc::new(*definition), home.as_ref()),
-                Err(failure) => self.unreadable(&model, &failure),
-            },
-            Echo::Read { model, result: Err(failure) } => self.unreadable(&model, &failure),
+            Echo::Read { model, to, result: Ok(found) } => {
+                match to.map_or_else(|| self.home_of(&found.definition), |to| Ok(Some(to))) {
+                    Ok(home) => self.load(&model, &found, home.as_ref()),
+                    Err(failure) => self.unreadable(&model, &failure),
+                }
+            }
+            Echo::Read { model, result: Err(failure), .. } => self.unreadable(&model, &failure),
             Echo::Withdrawn { instance } => self.withdrawn(instance),
         }
     }
@@ -263,17 +271,18 @@ impl Control {
     }
 
     /// Loads a model on the workers of its sub-cluster; on all where it is in none.
-    fn load(&mut self, model: &str, definition: &Arc<ModelDefinition>, home: Option<&Subcluster>) {
+    fn load(&mut self, model: &str, found: &Found, home: Option<&Subcluster>) {
+        let definition = &found.definition;
         for notice in &definition.notices {
             tracing::info!(model, "{notice}");
         }
         let slo = definition.slo.map_or(self.settings.default_slo, span);
-        for version in &definition.versions {
+        for (index, version) in definition.versions.iter().enumerate() {
             let id = InstanceId(self.next_instance);
             self.next_instance += 1;
             self.catalogue.set(model, version.number, State::Loading, "");
-            let mut instance = Instance::new(Arc::clone(definition), version.clone(), slo, home.cloned());
-            for (&worker, staff) in self.workers.iter().filter(|(_, staff)| instance_runs_on(home, staff)) {
+            let mut instance = Instance::new(found, index, slo, home.cloned());
+            for (&worker, staff) in self.workers.iter().filter(|(_, staff)| runs_on(home, staff)) {
                 instance.awaiting.insert(worker);
                 self.send_load(&staff.worker, id, &instance);
             }

@@ -19,6 +19,7 @@ mod clock;
 mod control;
 mod device;
 mod dispatch;
+mod files;
 pub mod frontend;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -17,6 +17,6 @@ pub(crate) use connection::{Outgoing, Worker, WorkerDevice, WorkerId};
 #[cfg(test)]
 pub(crate) use connection::{UnderWay, write_one};
 pub(crate) use frame::{Frame, LinkError, read, write};
-pub(crate) use hub::{Hub, Measurement, Notice};
+pub(crate) use hub::{Hub, LoadTrouble, Measurement, Notice};
 pub(crate) use liveness::notice_death;
 pub(crate) use switchboard::Switchboard;

@@ -3,6 +3,7 @@
 //! One thread listens to the server, one loads models, and each device has one that runs batches: loading a model does not
 //! hold up those that are loaded.
 
+mod departure;
 mod device;
 mod engines;
 mod loader;
@@ -17,8 +18,11 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 
 use crate::device::{DeviceKind, DeviceSpec};
-use crate::link::message::{self, Alive, FromServer, FromWorker, Hello, ToServer, ToWorker, VERSION};
+use crate::link::message::{
+    self, Alive, FromServer, FromWorker, Hello, ToServer, ToWorker, VERSION, Welcome,
+};
 use crate::link::{Frame, LinkError, notice_death, read, tensors, write};
+pub use departure::Departure;
 use device::{DeviceThread, Task};
 use engines::Engines;
 use loader::{Loader, Order};
@@ -67,6 +71,14 @@ pub enum WorkerError {
         /// What it said.
         refusal: String,
     },
+    /// The server does not want this worker any more, or not now.
+    #[error("the server at {address} sent the worker away: {why}")]
+    Dismissed {
+        /// The server.
+        address: String,
+        /// What it said.
+        why: String,
+    },
     /// The connection broke.
     #[error("the connection to the server at {address} ended: {why}")]
     Lost {
@@ -77,8 +89,15 @@ pub enum WorkerError {
     },
 }
 
-/// Works for a server until the connection ends.
-pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
+/// Works for a server until the connection ends, or until the worker has left as it was told to.
+pub fn work(settings: &WorkerSettings, departure: &Departure) -> Result<(), WorkerError> {
+    let result = work_until(settings, departure);
+    departure.connected(None);
+    // Whatever came in between: it was to end.
+    result.or_else(|error| if departure.is_wanted() { Ok(()) } else { Err(error) })
+}
+
+fn work_until(settings: &WorkerSettings, departure: &Departure) -> Result<(), WorkerError> {
     let engines = Engines::start(settings);
     let address = settings.connect.clone();
     let lost = |error: LinkError| WorkerError::Lost { address: address.clone(), why: error.to_string() };
@@ -99,6 +118,15 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
         }
         _ => return Err(WorkerError::Refused { address, refusal: "it is no Downbeat server".to_owned() }),
     }
+    // The server itself says it of those it has started.
+    if !settings.is_child {
+        let devices: Vec<String> = devices(settings).collect();
+        tracing::info!(
+            "joined the server at {address} as {}, with {}",
+            name(std::process::id()),
+            devices.join(", ")
+        );
+    }
 
     let failed = |error: io::Error| lost(error.into());
     let devices: Vec<Sender<Task>> = (0..settings.devices.count)
@@ -106,7 +134,8 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
         .collect::<io::Result<_>>()
         .map_err(failed)?;
     keep_saying_alive(line.clone()).map_err(failed)?;
-    let orders = Loader::start(engines, devices.clone(), line, settings.is_child).map_err(failed)?;
+    let orders = Loader::start(engines, devices.clone(), line.clone(), settings.is_child).map_err(failed)?;
+    departure.connected(Some(line));
     loop {
         let Frame { message, payload } = read::<ToWorker>(&mut from, PAYLOAD_MAX).map_err(lost)?;
         match message.body {
@@ -124,9 +153,30 @@ pub fn work(settings: &WorkerSettings) -> Result<(), WorkerError> {
                 }
             }
             Some(FromServer::Piece(fetch)) => drop(orders.send(Order::Piece(fetch, payload))),
+            Some(FromServer::Leave(_)) => {
+                finish_all(&devices);
+                return Ok(());
+            }
+            Some(FromServer::Welcome(Welcome { refusal, again: false })) if !refusal.is_empty() => {
+                return Err(WorkerError::Refused { address, refusal });
+            }
+            Some(FromServer::Welcome(Welcome { refusal, .. })) if !refusal.is_empty() => {
+                return Err(WorkerError::Dismissed { address, why: refusal });
+            }
             Some(FromServer::Welcome(_)) | None => {}
         }
     }
+}
+
+/// Waits until every device has done what it was sent.
+fn finish_all(devices: &[Sender<Task>]) {
+    let (done, all_done) = crossbeam_channel::bounded::<()>(0);
+    for device in devices {
+        let _ = device.send(Task::Leave(done.clone()));
+    }
+    drop(done);
+    // Nothing is ever sent: it ends when the last device has let go.
+    let _ = all_done.recv();
 }
 
 /// How often a worker says that it is there: several times within the shortest silence that a server may be set to.
@@ -143,31 +193,42 @@ fn keep_saying_alive(line: Line) -> io::Result<()> {
     thread::Builder::new().name("alive".to_owned()).spawn(say).map(drop)
 }
 
-/// Works for a server, and looks for it again whenever the connection is lost. Ends when there is no point in trying.
-pub fn work_on(settings: &WorkerSettings) -> Result<(), WorkerError> {
+/// Works for a server, and looks for it again whenever the connection is lost. Ends when there is no point in trying, or
+/// when it was told to.
+pub fn work_on(settings: &WorkerSettings, departure: &Departure) -> Result<(), WorkerError> {
     const FIRST: Duration = Duration::from_millis(200);
     const LAST: Duration = Duration::from_secs(10);
     let mut pause = FIRST;
-    loop {
+    while !departure.is_wanted() {
         let started = Instant::now();
-        match work(settings) {
-            Err(error @ (WorkerError::Unreachable { .. } | WorkerError::Lost { .. })) => {
+        match work(settings, departure) {
+            Err(
+                error @ (WorkerError::Unreachable { .. }
+                | WorkerError::Lost { .. }
+                | WorkerError::Dismissed { .. }),
+            ) => {
                 // A server that takes it in and drops it at once is no better than one that is not there.
                 pause = if started.elapsed() > LAST { FIRST } else { (pause * 2).min(LAST) };
                 tracing::warn!("{error}; the next try is in {:.1} s", pause.as_secs_f64());
-                thread::sleep(pause);
+                departure.pause(pause);
             }
             result => return result,
         }
     }
+    Ok(())
+}
+
+/// What the worker calls its devices: with its host, unless that is the server's.
+fn devices(settings: &WorkerSettings) -> impl Iterator<Item = String> {
+    (0..settings.devices.count).map(|index| match settings.devices.device_name(settings.first + index) {
+        name if settings.is_child => name,
+        name => format!("{}/{name}", host()),
+    })
 }
 
 fn hello(settings: &WorkerSettings, trouble: Option<&String>) -> Hello {
-    let device = |index| message::Device {
-        name: match settings.devices.device_name(settings.first + index) {
-            name if settings.is_child => name,
-            name => format!("{}/{name}", host()),
-        },
+    let device = |name| message::Device {
+        name,
         class: settings.devices.class.to_string(),
         emulated: settings.devices.kind == DeviceKind::Emulated,
         subcluster: settings.devices.subcluster.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -176,7 +237,7 @@ fn hello(settings: &WorkerSettings, trouble: Option<&String>) -> Hello {
         version: VERSION,
         token: settings.token.clone(),
         name: name(std::process::id()),
-        devices: (0..settings.devices.count).map(device).collect(),
+        devices: devices(settings).map(device).collect(),
         trouble: trouble.cloned().unwrap_or_default(),
         is_child: settings.is_child,
     }

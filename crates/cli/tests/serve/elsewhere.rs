@@ -1,11 +1,13 @@
 //! Workers that join from elsewhere.
 
 use std::fs;
+use std::thread;
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::client;
-use crate::models::{Models, QUICK};
+use crate::models::{Models, QUICK, SLOW};
 use crate::server::{Process, Server, downbeat, run};
 
 const SERVER: [&str; 4] = ["--device", "none", "--worker-token", "secret"];
@@ -48,6 +50,55 @@ fn a_wrong_token_is_refused_and_the_server_goes_on() {
     let _worker = Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
     server.await_ready();
     assert_eq!(server.infer("quick").status, 200);
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_finishes_its_batch_first() {
+    let server = Server::launch(&Models::with("slow", SLOW), &SERVER);
+    let start = || Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
+    let mut workers = [start(), start()];
+    for worker in &workers {
+        let line = worker.await_line("joined the server at");
+        assert!(line.contains(&server.workers.to_string()) && line.contains("/emulated:0"), "{line}");
+    }
+    server.await_that("both devices are up", || server.metric("downbeat_device_up", &[]) == 2.0);
+    let answers: Vec<_> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..6).map(|_| scope.spawn(|| server.infer("slow"))).collect();
+        server.await_that("both run a batch", || server.metric("downbeat_batches_total", &["slow"]) >= 2.0);
+        workers[0].signal(Signal::TERM);
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+    let devices: Vec<_> = answers.iter().map(|answer| answer.parameter("downbeat_device")).collect();
+    assert!(
+        devices.iter().any(|device| *device != devices[0]),
+        "each is called by a name of its own: {devices:?}"
+    );
+    assert_eq!(workers[0].await_end().code(), Some(0), "{}", workers[0].log());
+    server.process.await_line("a worker has left");
+    assert_eq!(server.metric("downbeat_batches_total", &["slow"]), 6.0, "none was run again");
+}
+
+#[test]
+fn a_worker_that_waits_for_a_server_ends_when_it_is_told_to() {
+    let server = Server::launch(&Models::with("quick", QUICK), &SERVER);
+    let mut worker = Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
+    server.await_ready();
+    drop(server);
+    worker.await_line("the next try is in");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.await_end().code(), Some(0), "{}", worker.log());
+}
+
+#[test]
+fn a_worker_that_does_not_fit_the_others_says_why_and_does_not_try_again() {
+    let server = Server::launch(&Models::with("quick", QUICK), &SERVER);
+    let _emulated = Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
+    server.await_ready();
+    let output = run(worker(&server, &["--worker-token", "secret", "--device", "cpu"]));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{log}");
+    assert!(log.contains("error: the server at") && log.contains("must not serve beside real ones"), "{log}");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Workers that die.
 
+use std::fs;
 use std::thread;
 
+use downbeat_oip::DataType;
+use downbeat_testmodels::{Graph, identity};
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::models::{Models, QUICK, SLOW};
 use crate::server::{Server, signal};
@@ -57,4 +61,45 @@ fn a_worker_that_hangs_is_given_up_and_its_process_replaced() {
     let answer = server.infer("quick");
     assert_eq!(answer.status, 200, "{answer:?}\n{}", server.process.log());
     assert!(!server.children().contains(&worker), "the one that hung is gone");
+}
+
+#[test]
+fn a_version_is_served_from_one_file_whatever_lies_in_the_repository_by_then() {
+    let models = Models::new();
+    let file = models.path().join("m/1/model.onnx");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, identity(DataType::Fp32, &[-1, 4]).encode()).unwrap();
+    let server = Server::start(&models, &["--device", "cpu:2", "--intra-op-threads", "1"]);
+    let both_up = || server.metric("downbeat_device_up", &[]) == 2.0;
+    server.await_that("both devices are up", both_up);
+    let answer = || {
+        let answer = server.infer("m");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["outputs"][0]["data"].clone()
+    };
+    let negative = Graph::new()
+        .input("INPUT0", DataType::Fp32, &[-1, 4])
+        .output("OUTPUT0", DataType::Fp32, &[-1, 4])
+        .node("Neg", &["INPUT0"], &["OUTPUT0"]);
+    fs::write(&file, negative.encode()).unwrap();
+    signal(server.children()[0], Signal::KILL);
+    let line = server.process.await_line("has changed since the model was loaded");
+    assert!(line.contains("WARN") && line.contains("/v2/repository/models/m/load"), "{line}");
+    for _ in 0..20 {
+        assert_eq!(answer(), json!([1.0, 2.0, 3.0, 4.0]), "as it was loaded");
+    }
+    assert_eq!(server.load("m").status, 200);
+    server.await_that("both devices are up", both_up);
+    for _ in 0..20 {
+        assert_eq!(answer(), json!([-1.0, -2.0, -3.0, -4.0]));
+    }
+}
+
+#[test]
+fn a_link_that_leads_in_circles_holds_up_nothing() {
+    let models = Models::new();
+    models.write_onnx("matmul");
+    std::os::unix::fs::symlink(".", models.path().join("matmul/1/itself")).unwrap();
+    let server = Server::start(&models, &["--device", "cpu"]);
+    assert_eq!(server.state("matmul").0, "READY");
 }

@@ -1,15 +1,17 @@
 //! Models and workers, as the control task knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use downbeat_oip::Failure;
+use downbeat_oip::config::WrittenConfig;
+use downbeat_oip::{Failure, Reason};
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_repository::{ModelDefinition, Version};
+use downbeat_repository::{ModelDefinition, Repository, Version};
 use downbeat_sched::ClassId;
 
 use crate::dispatch::InstanceId;
+use crate::files::{self, NotedFile};
 use crate::link::message::Load;
 use crate::link::{Worker, WorkerId, tensors};
 use crate::metrics::DeviceMeter;
@@ -28,12 +30,18 @@ pub(super) enum Phase {
 pub(super) struct Instance {
     pub(super) definition: Arc<ModelDefinition>,
     pub(super) version: Version,
+    /// Its files as they were when it was loaded; none of an emulated model.
+    files: Vec<NotedFile>,
+    /// The configuration that it was loaded with, where that was not its own.
+    pub(super) config: Option<Box<WrittenConfig>>,
     pub(super) slo: Span,
     /// The sub-cluster that it is in.
     pub(super) home: Option<Subcluster>,
     pub(super) phase: Phase,
     /// Workers that were told to load it and have not answered.
     pub(super) awaiting: BTreeSet<WorkerId>,
+    /// Workers that cannot load it, because its files have changed, and take no batches until it is gone.
+    pub(super) stale: BTreeSet<WorkerId>,
     /// Workers that have loaded it.
     pub(super) loaded: BTreeSet<WorkerId>,
     /// Why it cannot be loaded on a class.
@@ -48,6 +56,35 @@ pub(super) struct Instance {
     pub(super) deaths: u32,
 }
 
+/// A model as the repository has it.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) definition: Arc<ModelDefinition>,
+    /// Of every version.
+    files: Vec<Vec<NotedFile>>,
+    /// The configuration that stood in for the model's own.
+    config: Option<Box<WrittenConfig>>,
+}
+
+impl Found {
+    /// Reads a model. It may take long: the repository may be on a network.
+    pub(super) fn read(
+        repository: &Repository,
+        model: &str,
+        config: Option<Box<WrittenConfig>>,
+    ) -> Result<Found, Failure> {
+        let failed = |error: String| {
+            let known = repository.models().is_ok_and(|models| models.iter().any(|known| known == model));
+            Failure::new(if known { Reason::Invalid } else { Reason::Unknown }, error)
+        };
+        let given = config.as_ref().map(|config| (**config).clone());
+        let definition = repository.read(model, given).map_err(|error| failed(error.to_string()))?;
+        let note = |version: &Version| version.file.as_deref().map_or(Ok(Vec::new()), files::note_all);
+        let files = definition.versions.iter().map(note).collect::<Result<_, _>>().map_err(failed)?;
+        Ok(Found { definition: Arc::new(definition), files, config })
+    }
+}
+
 /// A worker.
 #[derive(Debug)]
 pub(super) struct Staff {
@@ -55,24 +92,24 @@ pub(super) struct Staff {
     pub(super) class: ClassId,
     /// Whether its devices take batches.
     pub(super) joined: bool,
+    /// Whether it is about to go, and takes no more.
+    pub(super) leaving: bool,
     /// One for each device.
     pub(super) meters: Vec<Arc<DeviceMeter>>,
 }
 
 impl Instance {
-    pub(super) fn new(
-        definition: Arc<ModelDefinition>,
-        version: Version,
-        slo: Span,
-        home: Option<Subcluster>,
-    ) -> Instance {
+    pub(super) fn new(found: &Found, index: usize, slo: Span, home: Option<Subcluster>) -> Instance {
         Instance {
-            definition,
-            version,
+            definition: Arc::clone(&found.definition),
+            version: found.definition.versions[index].clone(),
+            files: found.files[index].clone(),
+            config: found.config.clone(),
             slo,
             home,
             phase: Phase::Loading,
             awaiting: BTreeSet::new(),
+            stale: BTreeSet::new(),
             loaded: BTreeSet::new(),
             troubles: BTreeMap::new(),
             profiles: BTreeMap::new(),
@@ -87,12 +124,13 @@ impl Instance {
         &self,
         id: InstanceId,
         emulated: Option<&LatencyProfile>,
-    ) -> (Load, Vec<PathBuf>) {
+    ) -> (Load, Vec<NotedFile>) {
         let definition = &self.definition;
         let path = self.version.file.clone().unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let files = if path.as_os_str().is_empty() { Vec::new() } else { files_of(folder, &path) };
-        let name = |file: &PathBuf| file.strip_prefix(folder).unwrap_or(file).to_string_lossy().into_owned();
+        let name = |file: &NotedFile| {
+            file.path.strip_prefix(folder).unwrap_or(&file.path).to_string_lossy().into_owned()
+        };
         let latencies = |profile: &LatencyProfile| {
             (1..=profile.max_batch()).map(|batch| profile.latency(batch).as_nanos()).collect()
         };
@@ -100,7 +138,7 @@ impl Instance {
             instance: id.0,
             name: format!("{} version {}", definition.name, self.version.number),
             path: path.to_string_lossy().into_owned(),
-            files: files.iter().map(name).collect(),
+            files: self.files.iter().map(name).collect(),
             inputs: tensors::declare(&definition.inputs),
             outputs: tensors::declare(&definition.outputs),
             input_reshapes: tensors::declare_reshapes(&definition.input_reshapes),
@@ -108,36 +146,27 @@ impl Instance {
             max_batch: definition.max_batch,
             latency_ns: emulated.map(latencies).unwrap_or_default(),
             emulated: self.version.file.is_none(),
-            file_bytes: files.iter().map(|file| file.metadata().map_or(0, |it| it.len())).collect(),
+            file_bytes: self.files.iter().map(|file| file.stamp.bytes).collect(),
+            file_modified_ns: self.files.iter().map(|file| file.stamp.modified_ns).collect(),
         };
-        (load, files)
+        (load, self.files.clone())
     }
-}
-
-/// The files of a version: the model first, then whatever else is in the folder, such as weights kept apart.
-fn files_of(folder: &Path, model: &Path) -> Vec<PathBuf> {
-    let mut files = vec![model.to_owned()];
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path != model {
-                files.push(path);
-            }
-        }
-    }
-    files
 }
 
 impl Staff {
     pub(super) fn new(worker: Worker, class: ClassId, meters: Vec<Arc<DeviceMeter>>) -> Staff {
-        Staff { worker, class, joined: false, meters }
+        Staff { worker, class, joined: false, leaving: false, meters }
     }
 }
 
-/// The priority of a model's requests that name none.
+/// The name that a device gets beside those that are there: its own, or that with the smallest number behind it that is
+/// free. Hosts number their devices, but do not know of each other's workers.
+pub(super) fn unlike(name: &Arc<str>, taken: &BTreeSet<Arc<str>>) -> Arc<str> {
+    let numbered = (2..).map(|number| format!("{name}#{number}").into());
+    let mut names = std::iter::once(Arc::clone(name)).chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or_else(|| Arc::clone(name))
+}
+
 /// Names in a row, shortened where there are many.
 pub(super) fn listed(names: &[&str]) -> String {
     match names {

@@ -6,23 +6,31 @@ use std::time::Duration;
 
 use downbeat_oip::{Failure, Reason};
 use downbeat_sched::{CLASS_LIMIT, ClassId};
+use tokio::sync::oneshot;
 
 use super::cast::{self, Instance, Phase, Staff};
-use super::{Control, InstanceId};
+use super::{Control, InstanceId, Order};
 use crate::clock::span;
 use crate::dispatch::Command;
-use crate::link::{Worker, WorkerDevice, WorkerId};
+use crate::link::message::{FromServer, Leave};
+use crate::link::{LoadTrouble, Worker, WorkerDevice, WorkerId};
 use crate::settings::MIXED;
 
 /// A model that so many workers died of is given up.
 const DEATHS_MAX: u32 = 3;
 
 impl Control {
-    pub(super) fn worker_up(&mut self, worker: Worker) {
+    pub(super) fn worker_up(&mut self, mut worker: Worker) {
         let emulated = |worker: &Worker| worker.devices.iter().any(|device| device.emulated);
         if self.workers.values().any(|staff| emulated(&staff.worker) != emulated(&worker)) {
             tracing::error!(worker = %worker.name, "turned away: {MIXED}");
-            return worker.cut();
+            return worker.dismiss(MIXED, false);
+        }
+        let devices = self.workers.values().flat_map(|staff| &staff.worker.devices);
+        let mut taken: BTreeSet<Arc<str>> = devices.map(|device| Arc::clone(&device.name)).collect();
+        for device in &mut worker.devices {
+            device.name = cast::unlike(&device.name, &taken);
+            taken.insert(Arc::clone(&device.name));
         }
         let devices: Vec<&str> = worker.devices.iter().map(|device| &*device.name).collect();
         tracing::info!(worker = %worker.name, devices = cast::listed(&devices), "a worker has connected");
@@ -57,9 +65,33 @@ impl Control {
         self.advance_all();
     }
 
+    /// A worker has been told to end. Its devices get no more batches; when it has been sent its last, it is told so.
+    pub(super) fn worker_leaving(&mut self, id: WorkerId) {
+        let Some(staff) = self.workers.get_mut(&id) else { return };
+        tracing::info!(worker = %staff.worker.name, "a worker leaves when it has finished its batches");
+        (staff.leaving, staff.joined) = (true, false);
+        for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
+            meter.up(false);
+            self.runtime.send(Command::DeviceLeft { gpu: device.gpu });
+        }
+        let (done, settled) = oneshot::channel();
+        self.runtime.send(Command::Settled { done });
+        let worker = staff.worker.clone();
+        tokio::spawn(async move {
+            // An error says that the server ends.
+            let _ = settled.await;
+            worker.tell(FromServer::Leave(Leave {}));
+        });
+        self.settle_workers();
+    }
+
     pub(super) fn worker_down(&mut self, id: WorkerId, why: &str) {
         let Some(staff) = self.workers.remove(&id) else { return };
-        tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
+        if staff.leaving {
+            tracing::info!(worker = %staff.worker.name, "a worker has left");
+        } else {
+            tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
+        }
         for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
             meter.up(false);
             // The hub has said so already, but maybe before the device joined.
@@ -67,10 +99,11 @@ impl Control {
         }
         let name = &staff.worker.name;
         self.standing.send_modify(|standing| standing.connected.retain(|other| other != name));
-        let suspects = self.suspects(id);
+        let suspects = if staff.leaving { BTreeSet::new() } else { self.suspects(id) };
         for instance in self.instances.values_mut() {
             instance.awaiting.remove(&id);
             instance.loaded.remove(&id);
+            instance.stale.remove(&id);
             instance.measuring.retain(|_, worker| *worker != id);
         }
         for suspect in suspects {
@@ -97,13 +130,15 @@ impl Control {
         }
     }
 
-    pub(super) fn loaded(&mut self, worker: WorkerId, id: InstanceId, result: Result<(), String>) {
+    pub(super) fn loaded(&mut self, worker: WorkerId, id: InstanceId, result: Result<(), LoadTrouble>) {
         let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
             return;
         };
         instance.awaiting.remove(&worker);
-        match result {
+        let changed = result.as_ref().is_err_and(|trouble| trouble.changed);
+        match result.map_err(|trouble| trouble.trouble) {
             Ok(()) => drop(instance.loaded.insert(worker)),
+            Err(trouble) if changed && instance.phase != Phase::Loading => self.stale(worker, id, &trouble),
             Err(trouble) if instance.phase == Phase::Loading => {
                 instance.troubles.insert(staff.class, trouble);
             }
@@ -116,11 +151,45 @@ impl Control {
             {
                 let model = &instance.definition.name;
                 tracing::error!(model, worker = %staff.worker.name, "loaded on other workers, but not here: {trouble}");
-                staff.worker.cut();
+                staff
+                    .worker
+                    .dismiss(&format!("it cannot load {model:?}, which others have: {trouble}"), true);
             }
             Err(trouble) => drop(instance.troubles.insert(staff.class, trouble)),
         }
         self.advance_all();
+    }
+
+    /// A worker is to load a model whose files are not what they were. While another has what was loaded, that is what is
+    /// served, and this one stays aside, lest one version be two models; with none left, the model is loaded anew.
+    fn stale(&mut self, worker: WorkerId, id: InstanceId, trouble: &str) {
+        let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
+            return;
+        };
+        instance.stale.insert(worker);
+        if instance.phase == Phase::Leaving {
+            return;
+        }
+        let (model, version) = (instance.definition.name.clone(), instance.version.number);
+        let name = &staff.worker.name;
+        if !instance.loaded.is_empty() {
+            tracing::warn!(
+                model,
+                version,
+                worker = %name,
+                "{trouble}; the other workers go on with what was loaded, and this one takes no batches until the model is \
+                 loaded again: POST /v2/repository/models/{model}/load"
+            );
+            return;
+        }
+        tracing::warn!(model, version, worker = %name, "{trouble}, and no worker has it any more: it is loaded again");
+        let config = instance.config.clone();
+        self.fail(id, Failure::new(Reason::Unavailable, trouble));
+        if !self.under_way.contains_key(&model) {
+            // Nobody waits for it.
+            let (reply, _) = oneshot::channel();
+            self.order(Order::Load { model, config, reply });
+        }
     }
 
     /// Lets the devices of every worker that has loaded what it must take batches.
@@ -130,7 +199,7 @@ impl Control {
             measuring.extend(instance.measuring.values().copied());
             // While a model is being loaded for the first time, workers serve the others.
             if instance.phase != Phase::Loading {
-                busy.extend(instance.awaiting.iter().copied());
+                busy.extend(instance.awaiting.iter().chain(&instance.stale).copied());
             }
         }
         let joined = |staff: &&Staff| staff.joined;
@@ -138,7 +207,7 @@ impl Control {
         for (id, staff) in &mut self.workers {
             // One that measures is disturbed by batches; but a class is not left without a device for it.
             let apart = measuring.contains(id) && served.contains(&staff.class);
-            if !(staff.joined || apart || busy.contains(id)) {
+            if !(staff.joined || staff.leaving || apart || busy.contains(id)) {
                 staff.joined = true;
                 served.insert(staff.class);
                 for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {

@@ -4,19 +4,18 @@
 //! those from before are served where they are, and then it is unloaded there.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use downbeat_oip::{Failure, Reason};
 use downbeat_repository::ModelDefinition;
 use tokio::sync::oneshot;
 
+use super::Control;
 use super::cast::{Instance, Phase, Staff};
-use super::{Control, Doing, UnderWay};
 use crate::service::SubclusterState;
 use crate::subcluster::{Subcluster, SubclusterError};
 
 /// Whether a worker's devices run the models of a sub-cluster; of none, for those that are in none.
-pub(super) fn instance_runs_on(home: Option<&Subcluster>, staff: &Staff) -> bool {
+pub(super) fn runs_on(home: Option<&Subcluster>, staff: &Staff) -> bool {
     home.is_none() || home == staff.subcluster()
 }
 
@@ -74,9 +73,8 @@ impl Control {
             }
             Some(served) => {
                 tracing::info!(model, "moving to the sub-cluster {to}");
-                let definition = Arc::clone(&served.definition);
-                self.under_way.insert(model.to_owned(), UnderWay { what: Doing::Loading, reply });
-                return self.load(model, &definition, Some(to));
+                let config = served.config.clone();
+                return self.read(model, config, Some(to.clone()), reply);
             }
         };
         // Whoever asked may be gone.

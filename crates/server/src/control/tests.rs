@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use downbeat_oip::{DataType, InferRequest, InferResponse, Tensor};
+use downbeat_oip::{DataType, InferRequest, InferResponse, Parameter, Tensor};
 use downbeat_sched::Delays;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ use super::*;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::dispatch::Dispatcher;
-use crate::link::message::FromServer;
+use crate::link::message::{FromServer, FromWorker, Leaving};
 use crate::link::{Hub, Switchboard};
 use crate::server::Core;
 use crate::service::Service;
@@ -396,7 +396,7 @@ async fn a_model_moves_to_another_subcluster_and_what_it_was_asked_before_is_ans
     there.run().await;
     ended(after).await.unwrap();
     assert!(!before.is_finished(), "its device has not answered");
-    here.finish(&run);
+    here.has_run(&run);
     ended(before).await.unwrap();
     // Only now that the last request has left.
     loop {
@@ -439,4 +439,114 @@ async fn a_model_whose_subcluster_has_no_worker_yet_is_loaded_when_one_has_come(
     let answer = stage.infer("m");
     late.run().await;
     ended(answer).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_finds_other_files_stays_aside_until_the_model_is_loaded_again() {
+    let stage = Stage::with(&["m"]);
+    let mut first = stage.connect().await;
+    first.serve(&stage, &["m"]).await;
+    let mut late = stage.connect().await;
+    let order = late.load_order().await;
+    late.finds_changed(order.instance);
+    // Who has what was loaded goes on with it.
+    for _ in 0..4 {
+        let answer = stage.infer("m");
+        first.run().await;
+        ended(answer).await.unwrap();
+    }
+    assert_eq!(stage.core.standing.borrow().devices, 1);
+    let load = stage.load("m");
+    for worker in [&mut first, &mut late] {
+        let order = worker.load_order().await;
+        worker.has_loaded(order.instance);
+    }
+    first.measure().await;
+    ended(load).await.unwrap();
+    stage.await_devices(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_whose_files_changed_is_loaded_anew_when_no_worker_has_it_any_more() {
+    let stage = Stage::with(&["m", "other"]);
+    let mut worker = stage.connect().await;
+    worker.serve(&stage, &["m", "other"]).await;
+    drop(worker);
+    stage.await_devices(0).await;
+    let mut worker = stage.connect().await;
+    let (changed, other) = (worker.load_order().await, worker.load_order().await);
+    assert!(changed.name.starts_with("m ") && other.name.starts_with("other "));
+    worker.finds_changed(changed.instance);
+    worker.has_loaded(other.instance);
+    let anew = worker.load_order().await;
+    assert!(anew.name.starts_with("m ") && anew.instance != changed.instance, "{anew:?}");
+    stage.await_devices(1).await;
+    assert_eq!(stage.state("m").0, State::Loading, "meanwhile the other is served");
+    worker.has_loaded(anew.instance);
+    worker.measure().await;
+    let served = async {
+        while stage.state("m").0 != State::Ready {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon(served).await;
+    let answer = stage.infer("m");
+    worker.run().await;
+    ended(answer).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_leaves_finishes_what_it_has_and_gets_nothing_more() {
+    let stage = Stage::with(&["m"]);
+    let mut leaves = stage.connect().await;
+    leaves.serve(&stage, &["m"]).await;
+    let mut stays = stage.connect().await;
+    let order = stays.load_order().await;
+    stays.has_loaded(order.instance);
+    stage.await_devices(2).await;
+    let answer = stage.infer("m");
+    let batch = leaves.batch().await;
+    leaves.say(FromWorker::Leaving(Leaving {}));
+    assert!(matches!(leaves.next().await, FromServer::Leave(_)), "no more batches, and it is told so");
+    stage.await_devices(1).await;
+    let next = stage.infer("m");
+    stays.run().await;
+    ended(next).await.unwrap();
+    leaves.has_run(&batch);
+    let answer = ended(answer).await.unwrap();
+    assert_eq!(answer.parameters["downbeat_device"], Parameter::String("d".to_owned()));
+    drop(leaves);
+    let mut standing = stage.core.standing.clone();
+    soon(standing.wait_for(|standing| standing.workers == 1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_that_are_called_alike_get_names_of_their_own() {
+    let stage = Stage::with(&["m"]);
+    let mut first = stage.connect().await;
+    first.serve(&stage, &["m"]).await;
+    let mut second = stage.connect().await;
+    let order = second.load_order().await;
+    second.has_loaded(order.instance);
+    stage.await_devices(2).await;
+    let (one, other) = (stage.infer("m"), stage.infer("m"));
+    first.run().await;
+    second.run().await;
+    let mut names = Vec::new();
+    for answer in [one, other] {
+        names.push(ended(answer).await.unwrap().parameters["downbeat_device"].clone());
+    }
+    assert!(names.contains(&Parameter::String("d".to_owned())), "{names:?}");
+    assert!(names.contains(&Parameter::String("d#2".to_owned())), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_does_not_fit_the_others_is_told_why_and_not_to_come_back() {
+    let stage = Stage::with(&[]);
+    let _real = stage.connect().await;
+    stage.await_devices(1).await;
+    let mut emulated = Puppet::emulated(stage.workers_at).await;
+    let FromServer::Welcome(farewell) = emulated.next().await else { panic!("it is told something else") };
+    assert!(farewell.refusal.contains("emulated devices answer with zeros"), "{farewell:?}");
+    assert!(!farewell.again);
 }

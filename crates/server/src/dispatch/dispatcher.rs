@@ -40,6 +40,8 @@ pub(crate) enum Command {
     DeviceJoined { gpu: GpuId, class: ClassId, name: Arc<str>, meter: Arc<DeviceMeter> },
     /// A device takes no more batches; what it has, it finishes.
     DeviceLeft { gpu: GpuId },
+    /// Say when all that was told before is done.
+    Settled { done: oneshot::Sender<()> },
     /// A device is gone, with all it had.
     DeviceFailed { gpu: GpuId },
     /// A model is loaded.
@@ -178,6 +180,8 @@ impl<O: Outbox> Dispatcher<O> {
                 }
                 self.schedule(now, Event::GpuLeft { gpu });
             }
+            // Nobody needs to wait for it.
+            Command::Settled { done } => drop(done.send(())),
             Command::DeviceFailed { gpu } => self.device_failed(now, gpu),
             Command::Deploy { instance, spec } => {
                 self.instances.insert(instance, Instance::new(spec));

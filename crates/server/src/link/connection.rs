@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,9 +13,10 @@ use crossbeam_channel::{Receiver, Sender};
 use downbeat_profile::Span;
 use downbeat_sched::{BatchId, GpuId};
 
-use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload};
+use super::message::{Fetch, Finished, FromServer, Load, Run, ToWorker, Unload, Welcome};
 use super::{rows, tensors, write};
 use crate::dispatch::{Batch, Command, InstanceId};
+use crate::files::NotedFile;
 use crate::subcluster::Pool;
 
 /// A worker process; one that comes back is another one.
@@ -46,10 +46,19 @@ pub(crate) struct Worker {
 
 /// What is to be written to a worker.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "orders to load are few, and moved once or twice")]
 pub(crate) enum Outgoing {
     Message(FromServer),
-    Batch { device: u32, batch: Batch },
-    Piece { of: Fetch, data: Bytes },
+    Batch {
+        device: u32,
+        batch: Batch,
+    },
+    Piece {
+        of: Fetch,
+        data: Bytes,
+    },
+    /// The last thing that is said.
+    Dismissal(Welcome),
 }
 
 /// The batches that a worker was sent and has not finished: the rows of each request, and when it should be done.
@@ -95,17 +104,17 @@ impl UnderWay {
 /// The files that a worker may ask for, by model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
-    by_instance: Arc<Mutex<HashMap<u32, Vec<PathBuf>>>>,
+    by_instance: Arc<Mutex<HashMap<u32, Vec<NotedFile>>>>,
 }
 
 impl Files {
-    pub(super) fn get(&self, instance: u32, file: u32) -> Option<PathBuf> {
+    pub(super) fn get(&self, instance: u32, file: u32) -> Option<NotedFile> {
         let files = self.by_instance.lock().unwrap_or_else(PoisonError::into_inner);
         files.get(&instance)?.get(file as usize).cloned()
     }
 
-    fn set(&self, instance: u32, paths: Vec<PathBuf>) {
-        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, paths);
+    fn set(&self, instance: u32, files: Vec<NotedFile>) {
+        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, files);
     }
 
     fn forget(&self, instance: u32) {
@@ -115,7 +124,7 @@ impl Files {
 
 impl Worker {
     /// Tells the worker to load a model, of which it may ask for these files.
-    pub(crate) fn load(&self, load: Load, files: Vec<PathBuf>) {
+    pub(crate) fn load(&self, load: Load, files: Vec<NotedFile>) {
         self.files.set(load.instance, files);
         self.tell(FromServer::Load(load));
     }
@@ -135,6 +144,12 @@ impl Worker {
         self.under_way.first_due().map_or(Duration::ZERO, |due| due.elapsed())
     }
 
+    /// Ends the connection with a reason; the reader reports the worker as gone. `again` tells it to come back.
+    pub(crate) fn dismiss(&self, why: &str, again: bool) {
+        // A connection that has just broken is reported by its reader.
+        let _ = self.outgoing.send(Outgoing::Dismissal(Welcome { refusal: why.to_owned(), again }));
+    }
+
     /// Cuts the connection; the reader reports the worker as gone.
     pub(crate) fn cut(&self) {
         // It may be cut already.
@@ -146,8 +161,14 @@ impl Worker {
 pub(super) fn write_all(stream: &TcpStream, outgoing: &Receiver<Outgoing>, under_way: &UnderWay) {
     let mut to = BufWriter::with_capacity(64 << 10, stream);
     for next in outgoing {
+        let last = matches!(next, Outgoing::Dismissal(_));
         if write_one(&mut to, next, under_way).is_err() {
             let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+        if last {
+            // Only this half: with what the worker says unread, the other end would not get to read why.
+            let _ = stream.shutdown(Shutdown::Write);
             return;
         }
     }
@@ -157,6 +178,7 @@ pub(crate) fn write_one(to: &mut impl Write, next: Outgoing, under_way: &UnderWa
     let message = |body| ToWorker { body: Some(body) };
     match next {
         Outgoing::Message(body) => write(to, &message(body), std::iter::empty()),
+        Outgoing::Dismissal(why) => write(to, &message(FromServer::Welcome(why)), std::iter::empty()),
         Outgoing::Piece { of, data } => {
             write(to, &message(FromServer::Piece(of)), std::iter::once(data.as_ref()))
         }

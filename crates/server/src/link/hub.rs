@@ -16,6 +16,7 @@ use super::connection::{Files, UnderWay, write_all};
 use super::message::{Device, Fetch, FromServer, FromWorker, Hello, Point, ToServer, VERSION, Welcome};
 use super::{Frame, LinkError, Outgoing, Switchboard, Worker, WorkerDevice, WorkerId, read, write};
 use crate::dispatch::{Command, InstanceId, Runtime};
+use crate::files::Stamp;
 use crate::subcluster::{Pool, SubclusterError};
 use crate::vital::spawn_vital;
 
@@ -36,12 +37,22 @@ pub(crate) enum Notice {
     Up(Worker),
     /// A worker came that cannot work, and says why.
     Unfit { name: String, is_child: bool, trouble: String },
+    /// A worker takes no more batches, and goes when it has finished those it has.
+    Leaving { worker: WorkerId },
     /// A worker is gone.
     Down { worker: WorkerId, why: String },
     /// A worker loaded a model, or could not.
-    Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), String> },
+    Loaded { worker: WorkerId, instance: InstanceId, result: Result<(), LoadTrouble> },
     /// A worker measured a model.
     Measured { worker: WorkerId, instance: InstanceId, result: Result<Measurement, String> },
+}
+
+/// Why a worker could not load a model.
+#[derive(Debug)]
+pub(crate) struct LoadTrouble {
+    pub(crate) trouble: String,
+    /// Whether its files are not those that were noted.
+    pub(crate) changed: bool,
 }
 
 /// What a worker found out about a model.
@@ -156,7 +167,7 @@ impl Hub {
         let Frame { message: ToServer { body }, .. } = read(&mut greeting, 0)?;
         stream.set_read_timeout(Some(self.silence_max))?;
         let answer = |refusal: &str| {
-            let welcome = FromServer::Welcome(Welcome { refusal: refusal.to_owned() });
+            let welcome = FromServer::Welcome(Welcome { refusal: refusal.to_owned(), again: false });
             write(&mut &*stream, &super::message::ToWorker { body: Some(welcome) }, std::iter::empty())
         };
         let Some(FromWorker::Hello(hello)) = body else {
@@ -247,7 +258,8 @@ impl Hub {
             Some(FromWorker::Loaded(loaded)) => self.notify(Notice::Loaded {
                 worker: worker.id,
                 instance: InstanceId(loaded.instance),
-                result: result(loaded.trouble),
+                result: result(loaded.trouble)
+                    .map_err(|trouble| LoadTrouble { trouble, changed: loaded.changed }),
             }),
             Some(FromWorker::Measured(measured)) => self.notify(Notice::Measured {
                 worker: worker.id,
@@ -263,6 +275,7 @@ impl Hub {
                 // A connection that has just broken.
                 let _ = worker.outgoing.send(Outgoing::Piece { of: fetch, data });
             }
+            Some(FromWorker::Leaving(_)) => self.notify(Notice::Leaving { worker: worker.id }),
             Some(FromWorker::Hello(_) | FromWorker::Alive(_)) | None => {}
         }
     }
@@ -292,10 +305,10 @@ impl Read for Within<'_> {
 }
 
 fn piece(worker: &Worker, fetch: &Fetch) -> io::Result<Bytes> {
-    let path = worker.files.get(fetch.instance, fetch.file).ok_or(io::ErrorKind::NotFound)?;
+    let noted = worker.files.get(fetch.instance, fetch.file).ok_or(io::ErrorKind::NotFound)?;
     let mut data = vec![0; PIECE];
     let mut length = 0;
-    let file = File::open(path)?;
+    let file = File::open(&noted.path)?;
     while length < PIECE {
         match file.read_at(&mut data[length..], fetch.offset + length as u64)? {
             0 => break,
@@ -303,6 +316,11 @@ fn piece(worker: &Worker, fetch: &Fetch) -> io::Result<Bytes> {
         }
     }
     data.truncate(length);
+    // After it was read: it may be written right now.
+    if Stamp::of(&file.metadata()?) != noted.stamp {
+        let path = noted.path.display();
+        return Err(io::Error::other(format!("{path} has changed since the model was loaded")));
+    }
     Ok(data.into())
 }
 

@@ -6,7 +6,7 @@ pub(crate) const VERSION: u32 = 3;
 /// From a worker to the server.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ToServer {
-    #[prost(oneof = "FromWorker", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "FromWorker", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(crate) body: Option<FromWorker>,
 }
 
@@ -25,16 +25,20 @@ pub(crate) enum FromWorker {
     /// Nothing else to say, but still there.
     #[prost(message, tag = "6")]
     Alive(Alive),
+    /// It wants to go, when it has done what it was sent.
+    #[prost(message, tag = "7")]
+    Leaving(Leaving),
 }
 
 /// From the server to a worker.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ToWorker {
-    #[prost(oneof = "FromServer", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "FromServer", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(crate) body: Option<FromServer>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
+#[allow(clippy::large_enum_variant, reason = "orders to load are few, and moved once or twice")]
 pub(crate) enum FromServer {
     #[prost(message, tag = "1")]
     Welcome(Welcome),
@@ -49,6 +53,9 @@ pub(crate) enum FromServer {
     /// The payload is the piece of the file that was asked for; empty at its end.
     #[prost(message, tag = "6")]
     Piece(Fetch),
+    /// No more batches will come.
+    #[prost(message, tag = "7")]
+    Leave(Leave),
 }
 
 /// The first thing a worker says.
@@ -88,11 +95,14 @@ pub(crate) struct Device {
     pub(crate) subcluster: String,
 }
 
-/// The server takes the worker in, or says why not.
+/// The server takes the worker in, or says why not; or, later, why not any more.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Welcome {
     #[prost(string, tag = "1")]
     pub(crate) refusal: String,
+    /// Whether it may be otherwise another time.
+    #[prost(bool, tag = "2")]
+    pub(crate) again: bool,
 }
 
 /// Load a model on every device of the worker.
@@ -126,9 +136,11 @@ pub(crate) struct Load {
     pub(crate) input_reshapes: Vec<Reshape>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) output_reshapes: Vec<Reshape>,
-    /// How long each of the files is.
+    /// How long each of the files was when the model was loaded first, and when it had last been written.
     #[prost(uint64, repeated, tag = "12")]
     pub(crate) file_bytes: Vec<u64>,
+    #[prost(uint64, repeated, tag = "13")]
+    pub(crate) file_modified_ns: Vec<u64>,
 }
 
 /// A tensor that looks different to clients and to the model.
@@ -155,6 +167,9 @@ pub(crate) struct Loaded {
     /// Why it could not be loaded; empty where it was.
     #[prost(string, tag = "2")]
     pub(crate) trouble: String,
+    /// Whether that is because its files are not those that the server noted.
+    #[prost(bool, tag = "3")]
+    pub(crate) changed: bool,
 }
 
 /// Run a batch. The payload is the content of the inputs, one after the other.
@@ -230,6 +245,12 @@ pub(crate) struct Point {
 /// Said every so often, whatever else a worker is busy with.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct Alive {}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(crate) struct Leaving {}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(crate) struct Leave {}
 
 /// Send a part of a file of a model that was to be loaded.
 #[derive(Clone, Copy, PartialEq, prost::Message)]

@@ -27,14 +27,17 @@ pub(super) enum Task {
     Run { run: Run, inputs: Option<Vec<Tensor>> },
     /// Find out how long a model takes.
     Measure(Measure),
+    /// Let go of this: all that came before is done.
+    Leave(Sender<()>),
 }
 
 impl Task {
-    fn instance(&self) -> u32 {
+    fn is_about(&self, model: u32) -> bool {
         match self {
-            Task::Install(instance, _) | Task::Drop(instance) => *instance,
-            Task::Run { run, .. } => run.instance,
-            Task::Measure(measure) => measure.instance,
+            Task::Install(instance, _) | Task::Drop(instance) => *instance == model,
+            Task::Run { run, .. } => run.instance == model,
+            Task::Measure(measure) => measure.instance == model,
+            Task::Leave(_) => false,
         }
     }
 }
@@ -64,21 +67,37 @@ impl DeviceThread {
         while let Some(task) = later.pop_front().or_else(|| queue.recv().ok()) {
             match task {
                 Task::Measure(measure) => self.measure(measure, queue, &mut later),
+                Task::Install(instance, model) => self.install(instance, model, queue, &mut later),
                 task => self.carry_out(task),
             }
         }
     }
 
+    /// Takes over a model, and runs batches of other models in between.
+    fn install(
+        &mut self,
+        instance: u32,
+        mut model: Loaded,
+        queue: &Receiver<Task>,
+        later: &mut VecDeque<Task>,
+    ) {
+        let mut between = || self.do_meanwhile(instance, queue, later);
+        // Some of what a GPU makes ready, it does for each thread. What fails here is said when it is asked for.
+        let _ = guarded(|| model.warm_up(&mut between));
+        self.models.insert(instance, model);
+    }
+
     /// Does anything but measure, which takes the queue.
     fn carry_out(&mut self, task: Task) {
         match task {
+            // In between, and so all at once.
             Task::Install(instance, mut model) => {
-                // Some of what a GPU makes ready, it does for each thread. What fails here is said when it is asked for.
-                let _ = guarded(|| model.warm_up());
+                let _ = guarded(|| model.warm_up(&mut || {}));
                 self.models.insert(instance, model);
             }
             Task::Drop(instance) => drop(self.models.remove(&instance)),
             Task::Run { run, inputs } => self.run(&run, inputs),
+            Task::Leave(done) => drop(done),
             Task::Measure(_) => {}
         }
     }
@@ -138,7 +157,7 @@ impl DeviceThread {
     /// Does what waits and is not about `measured`, which is away.
     fn do_meanwhile(&mut self, measured: u32, queue: &Receiver<Task>, later: &mut VecDeque<Task>) {
         while let Ok(task) = queue.try_recv() {
-            if task.instance() == measured || matches!(task, Task::Measure(_)) {
+            if task.is_about(measured) || matches!(task, Task::Measure(_)) {
                 later.push_back(task);
             } else {
                 self.carry_out(task);
@@ -152,3 +171,6 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineE
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(EngineError("the engine panicked; the worker's log says where".to_owned())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ impl Engines {
         };
         let starts_slowly = matches!(self, Engines::Onnx(_, settings) if settings.provider != Provider::Cpu);
         let mut loaded = Loaded { model, inputs, max_batch: load.max_batch, starts_slowly };
-        loaded.warm_up().map_err(|error| error.to_string())?;
+        loaded.warm_up(&mut || {}).map_err(|error| error.to_string())?;
         Ok(loaded)
     }
 }
@@ -81,10 +81,16 @@ fn profile(load: &Load) -> Result<LatencyProfile, String> {
 }
 
 impl Loaded {
-    /// Runs a batch of each size where that takes far longer the first time.
-    pub(super) fn warm_up(&mut self) -> Result<(), EngineError> {
+    #[cfg(test)]
+    pub(super) fn of(model: impl Model + 'static, max_batch: u32, starts_slowly: bool) -> Loaded {
+        Loaded { model: Box::new(model), inputs: Vec::new(), max_batch, starts_slowly }
+    }
+
+    /// Runs a batch of each size where that takes far longer the first time. Calls `between` before each.
+    pub(super) fn warm_up(&mut self, between: &mut dyn FnMut()) -> Result<(), EngineError> {
         let sizes = if self.starts_slowly { sizes_up_to(self.max_batch) } else { Vec::new() };
         for rows in sizes {
+            between();
             self.model.run(&synthetic_inputs(&self.inputs, rows, 1, u64::from(rows)), rows)?;
         }
         Ok(())

@@ -11,9 +11,11 @@ use crossbeam_channel::{Receiver, Sender};
 use super::device::Task;
 use super::engines::Engines;
 use super::{FromWorker, Line};
+use crate::files::Stamp;
 use crate::link::message::{Fetch, Load, Loaded};
 
 /// What the loader is to do, one after the other.
+#[allow(clippy::large_enum_variant, reason = "orders to load are few, and moved once or twice")]
 pub(super) enum Order {
     /// Load a model on all devices.
     Load(Load),
@@ -21,6 +23,33 @@ pub(super) enum Order {
     Unload(u32),
     /// A piece of a file that was asked for.
     Piece(Fetch, Bytes),
+}
+
+/// Why a model is not loaded.
+enum Trouble {
+    /// This file is not what it was when the server noted it, or gone.
+    Changed(String),
+    Other(String),
+}
+
+impl From<String> for Trouble {
+    fn from(trouble: String) -> Trouble {
+        Trouble::Other(trouble)
+    }
+}
+
+/// Whether the files of a model on this host are those that the server noted.
+fn check(load: &Load) -> Result<(), Trouble> {
+    let folder = Path::new(&load.path).parent().unwrap_or(Path::new(""));
+    let stamps = load.file_bytes.iter().zip(&load.file_modified_ns);
+    for (name, (&bytes, &modified_ns)) in load.files.iter().zip(stamps) {
+        let path = folder.join(name);
+        let stamp = fs::metadata(&path).map(|metadata| Stamp::of(&metadata)).ok();
+        if stamp != Some(Stamp { bytes, modified_ns }) {
+            return Err(Trouble::Changed(path.display().to_string()));
+        }
+    }
+    Ok(())
 }
 
 /// The thread that loads models.
@@ -51,8 +80,14 @@ impl Loader {
         while let Some(order) = self.later.pop_front().or_else(|| queue.recv().ok()) {
             match order {
                 Order::Load(load) => {
-                    let trouble = self.load(&load, queue).err().unwrap_or_default();
-                    self.line.say(FromWorker::Loaded(Loaded { instance: load.instance, trouble }));
+                    let (trouble, changed) = match self.load(&load, queue) {
+                        Ok(()) => (String::new(), false),
+                        Err(Trouble::Changed(file)) => {
+                            (format!("{file} has changed since the model was loaded"), true)
+                        }
+                        Err(Trouble::Other(trouble)) => (trouble, false),
+                    };
+                    self.line.say(FromWorker::Loaded(Loaded { instance: load.instance, trouble, changed }));
                 }
                 Order::Unload(instance) => {
                     for device in &self.devices {
@@ -65,10 +100,11 @@ impl Loader {
         }
     }
 
-    fn load(&mut self, load: &Load, queue: &Receiver<Order>) -> Result<(), String> {
+    fn load(&mut self, load: &Load, queue: &Receiver<Order>) -> Result<(), Trouble> {
         // Kept until the model is loaded; the engine needs no file afterwards.
         let fetched;
         let path = if self.is_local || load.files.is_empty() {
+            check(load)?;
             PathBuf::from(&load.path)
         } else {
             fetched =
@@ -77,19 +113,23 @@ impl Loader {
         };
         for device in &self.devices {
             let model = self.engines.load(load, &path)?;
+            // Again: it may have been written just now.
+            if self.is_local {
+                check(load)?;
+            }
             let _ = device.send(Task::Install(load.instance, model));
         }
         Ok(())
     }
 
     /// Brings a model's files into a folder; the model's own is the first.
-    fn fetch_all(&mut self, load: &Load, folder: &Path, queue: &Receiver<Order>) -> Result<PathBuf, String> {
+    fn fetch_all(&mut self, load: &Load, folder: &Path, queue: &Receiver<Order>) -> Result<PathBuf, Trouble> {
         for (index, name) in load.files.iter().enumerate() {
             let relative = Path::new(name);
             let stays_inside =
                 relative.components().all(|part| matches!(part, std::path::Component::Normal(_)));
             if !stays_inside {
-                return Err(format!("the server names a file outside of the model: {name}"));
+                return Err(format!("the server names a file outside of the model: {name}").into());
             }
             let failed = |error: io::Error| format!("{name} cannot be stored: {error}");
             let path = folder.join(relative);
@@ -101,13 +141,14 @@ impl Loader {
                 let fetch = Fetch { instance: load.instance, file: index as u32, offset };
                 let piece = self.fetch(&fetch, queue)?;
                 if piece.is_empty() {
-                    return Err(format!("the server could not send {name}"));
+                    return Err(Trouble::Changed(name.clone()));
                 }
                 file.write_all(&piece).map_err(failed)?;
                 offset += piece.len() as u64;
             }
         }
-        load.files.first().map(|name| folder.join(name)).ok_or_else(|| "the model has no files".to_owned())
+        let model = load.files.first().map(|name| folder.join(name));
+        model.ok_or_else(|| "the model has no files".to_owned().into())
     }
 
     fn fetch(&mut self, fetch: &Fetch, queue: &Receiver<Order>) -> Result<Bytes, String> {

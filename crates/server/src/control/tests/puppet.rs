@@ -40,6 +40,11 @@ impl Puppet {
         Puppet::greet(address, change, |said| assert_eq!(said, "")).await
     }
 
+    /// Connects with a device that only pretends.
+    pub(super) async fn emulated(address: SocketAddr) -> Puppet {
+        Puppet::greet(address, |hello| hello.devices[0].emulated = true, |said| assert_eq!(said, "")).await
+    }
+
     async fn greet(address: SocketAddr, change: impl FnOnce(&mut Hello), check: impl FnOnce(&str)) -> Puppet {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(HANG)).unwrap();
@@ -72,7 +77,7 @@ impl Puppet {
         })
     }
 
-    fn say(&self, body: FromWorker) {
+    pub(super) fn say(&self, body: FromWorker) {
         let payload: &[&[u8]] = if matches!(body, FromWorker::Finished(_)) { &[&[9]] } else { &[] };
         // In one piece: two tasks may have something to say.
         let mut frame = Vec::new();
@@ -102,14 +107,23 @@ impl Puppet {
     }
 
     pub(super) fn cannot_load(&self, instance: u32, trouble: &str) {
-        self.say(FromWorker::Loaded(Loaded { instance, trouble: trouble.to_owned() }));
+        self.say(FromWorker::Loaded(Loaded { instance, trouble: trouble.to_owned(), changed: false }));
+    }
+
+    /// Says that the files of a model are not what they were.
+    pub(super) fn finds_changed(&self, instance: u32) {
+        let trouble = "model.onnx has changed".to_owned();
+        self.say(FromWorker::Loaded(Loaded { instance, trouble, changed: true }));
     }
 
     /// Is told to measure a model, and says that it takes a millisecond.
     pub(super) async fn measure(&mut self) {
-        match self.next().await {
-            FromServer::Measure(measure) => self.has_measured(measure.instance),
-            other => panic!("not an order to measure: {other:?}"),
+        loop {
+            match self.next().await {
+                FromServer::Measure(measure) => return self.has_measured(measure.instance),
+                FromServer::Unload(_) => {}
+                other => panic!("not an order to measure: {other:?}"),
+            }
         }
     }
 
@@ -132,11 +146,11 @@ impl Puppet {
     /// Is sent a batch of one request, and runs it.
     pub(super) async fn run(&mut self) {
         let run = self.batch().await;
-        self.finish(&run);
+        self.has_run(&run);
     }
 
-    /// Says that it has run a batch of one request.
-    pub(super) fn finish(&self, run: &Run) {
+    /// Has run a batch of one request.
+    pub(super) fn has_run(&self, run: &Run) {
         let output = Part { name: "y".to_owned(), datatype: "UINT8".to_owned(), shape: vec![1, 1], bytes: 1 };
         let finished =
             Finished { batch: run.batch, outputs: vec![output], busy_ns: 1_000_000, ..Finished::default() };
