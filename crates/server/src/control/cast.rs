@@ -11,8 +11,8 @@ use downbeat_repository::{ModelDefinition, Repository, Version};
 use downbeat_sched::ClassId;
 
 use crate::dispatch::InstanceId;
-use crate::files::{self, NotedFile};
-use crate::link::message::Load;
+use crate::files::{self, NotedFile, Stamp};
+use crate::link::message::{File, Load};
 use crate::link::{Worker, WorkerId, tensors};
 use crate::metrics::DeviceMeter;
 use crate::subcluster::{Pool, Subcluster};
@@ -128,8 +128,10 @@ impl Instance {
         let definition = &self.definition;
         let path = self.version.file.clone().unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let name = |file: &NotedFile| {
-            file.path.strip_prefix(folder).unwrap_or(&file.path).to_string_lossy().into_owned()
+        let described = |NotedFile { path, stamp: Stamp { bytes, modified_ns } }: &NotedFile| File {
+            name: path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned(),
+            bytes: *bytes,
+            modified_ns: *modified_ns,
         };
         let latencies = |profile: &LatencyProfile| {
             (1..=profile.max_batch()).map(|batch| profile.latency(batch).as_nanos()).collect()
@@ -138,7 +140,7 @@ impl Instance {
             instance: id.0,
             name: format!("{} version {}", definition.name, self.version.number),
             path: path.to_string_lossy().into_owned(),
-            files: self.files.iter().map(name).collect(),
+            files: self.files.iter().map(described).collect(),
             inputs: tensors::declare(&definition.inputs),
             outputs: tensors::declare(&definition.outputs),
             input_reshapes: tensors::declare_reshapes(&definition.input_reshapes),
@@ -146,8 +148,6 @@ impl Instance {
             max_batch: definition.max_batch,
             latency_ns: emulated.map(latencies).unwrap_or_default(),
             emulated: self.version.file.is_none(),
-            file_bytes: self.files.iter().map(|file| file.stamp.bytes).collect(),
-            file_modified_ns: self.files.iter().map(|file| file.stamp.modified_ns).collect(),
         };
         (load, self.files.clone())
     }

@@ -43,7 +43,8 @@ impl Trial {
         self.ratios.sort_by(f64::total_cmp);
         let median = *self.ratios.get(TRIALS / 2)?;
         let samples = self.ratios.len();
-        (samples >= TRIALS).then_some(Correction { ratio: median, applied: median, samples: samples as u32 })
+        let known = Correction { ratio: median, applied: median, samples: samples as u32 };
+        (samples >= TRIALS).then_some(known)
     }
 }
 

@@ -116,9 +116,9 @@ pub(crate) struct Load {
     /// Where the file is on the server's host; of use to workers there.
     #[prost(string, tag = "3")]
     pub(crate) path: String,
-    /// The files to fetch for a worker elsewhere, the model first: names relative to the version's folder.
-    #[prost(string, repeated, tag = "4")]
-    pub(crate) files: Vec<String>,
+    /// The files to fetch for a worker elsewhere, the model first.
+    #[prost(message, repeated, tag = "12")]
+    pub(crate) files: Vec<File>,
     #[prost(message, repeated, tag = "5")]
     pub(crate) inputs: Vec<Spec>,
     #[prost(message, repeated, tag = "6")]
@@ -136,11 +136,19 @@ pub(crate) struct Load {
     pub(crate) input_reshapes: Vec<Reshape>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) output_reshapes: Vec<Reshape>,
-    /// How long each of the files was when the model was loaded first, and when it had last been written.
-    #[prost(uint64, repeated, tag = "12")]
-    pub(crate) file_bytes: Vec<u64>,
-    #[prost(uint64, repeated, tag = "13")]
-    pub(crate) file_modified_ns: Vec<u64>,
+}
+
+/// A file of a model, as it was when the model was loaded first.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct File {
+    /// Relative to the version's folder.
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(uint64, tag = "2")]
+    pub(crate) bytes: u64,
+    /// When it was last written.
+    #[prost(uint64, tag = "3")]
+    pub(crate) modified_ns: u64,
 }
 
 /// A tensor that looks different to clients and to the model.

@@ -12,7 +12,7 @@ use super::device::Task;
 use super::engines::Engines;
 use super::{FromWorker, Line};
 use crate::files::Stamp;
-use crate::link::message::{Fetch, Load, Loaded};
+use crate::link::message::{self, Fetch, Load, Loaded};
 
 /// What the loader is to do, one after the other.
 #[allow(clippy::large_enum_variant, reason = "orders to load are few, and moved once or twice")]
@@ -41,11 +41,10 @@ impl From<String> for Trouble {
 /// Whether the files of a model on this host are those that the server noted.
 fn check(load: &Load) -> Result<(), Trouble> {
     let folder = Path::new(&load.path).parent().unwrap_or(Path::new(""));
-    let stamps = load.file_bytes.iter().zip(&load.file_modified_ns);
-    for (name, (&bytes, &modified_ns)) in load.files.iter().zip(stamps) {
+    for message::File { name, bytes, modified_ns } in &load.files {
         let path = folder.join(name);
         let stamp = fs::metadata(&path).map(|metadata| Stamp::of(&metadata)).ok();
-        if stamp != Some(Stamp { bytes, modified_ns }) {
+        if stamp != Some(Stamp { bytes: *bytes, modified_ns: *modified_ns }) {
             return Err(Trouble::Changed(path.display().to_string()));
         }
     }
@@ -124,7 +123,7 @@ impl Loader {
 
     /// Brings a model's files into a folder; the model's own is the first.
     fn fetch_all(&mut self, load: &Load, folder: &Path, queue: &Receiver<Order>) -> Result<PathBuf, Trouble> {
-        for (index, name) in load.files.iter().enumerate() {
+        for (index, message::File { name, bytes, .. }) in load.files.iter().enumerate() {
             let relative = Path::new(name);
             let stays_inside =
                 relative.components().all(|part| matches!(part, std::path::Component::Normal(_)));
@@ -135,9 +134,8 @@ impl Loader {
             let path = folder.join(relative);
             fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
             let mut file = File::create(&path).map_err(failed)?;
-            let bytes = load.file_bytes.get(index).copied().unwrap_or_default();
             let mut offset = 0;
-            while offset < bytes {
+            while offset < *bytes {
                 let fetch = Fetch { instance: load.instance, file: index as u32, offset };
                 let piece = self.fetch(&fetch, queue)?;
                 if piece.is_empty() {
@@ -147,7 +145,7 @@ impl Loader {
                 offset += piece.len() as u64;
             }
         }
-        let model = load.files.first().map(|name| folder.join(name));
+        let model = load.files.first().map(|file| folder.join(&file.name));
         model.ok_or_else(|| "the model has no files".to_owned().into())
     }
 
