@@ -35,5 +35,5 @@ pub mod settings;
 mod supervisor;
 pub mod worker;
 
-pub use admission::Admission;
+pub use admission::{Admission, Permit};
 pub use device::{DeviceKind, DeviceSpec, DeviceSpecError};

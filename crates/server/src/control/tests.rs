@@ -12,7 +12,7 @@ use downbeat_sched::Delays;
 use tempfile::TempDir;
 
 use super::*;
-use crate::admission::Admission;
+use crate::admission::{Admission, Permit};
 use crate::clock::Clock;
 use crate::dispatch::Dispatcher;
 use crate::link::message::FromServer;
@@ -109,7 +109,7 @@ impl Stage {
             let input = Tensor { name: "x".to_owned(), datatype: DataType::Uint8, shape: vec![1, 1], data };
             let request =
                 InferRequest { model: model.to_owned(), inputs: vec![input], ..InferRequest::default() };
-            core.infer(request, None).await
+            core.infer(request, &Permit::default(), None).await
         })
     }
 

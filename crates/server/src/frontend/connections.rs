@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -15,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+
+use super::outgoing::Progress;
 
 /// What every HTTP/2 connection starts with.
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -36,6 +40,8 @@ pub(super) struct Connections {
     pub(super) max: usize,
     /// How long one may take to send a request's headers, and stay idle between two requests (HTTP/1.1).
     pub(super) idle_timeout: Duration,
+    /// How long one may take nothing of an answer.
+    pub(super) answer_timeout: Duration,
     /// Whether HTTP/1.1 is served besides HTTP/2.
     pub(super) http1: bool,
 }
@@ -92,7 +98,23 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
-        let (io, app) = (TokioIo::new(stream), TowerToHyperService::new(app));
+        let progress = Progress::default();
+        let app = Watched { app: TowerToHyperService::new(app), progress: progress.clone() };
+        tokio::select! {
+            () = self.serve_connection(TokioIo::new(stream), protocol, app, watcher) => {}
+            () = progress.stalled(self.answer_timeout) => {
+                tracing::debug!("a connection was closed: its client does not take its answers");
+            }
+        }
+    }
+
+    async fn serve_connection(
+        &self,
+        io: TokioIo<TcpStream>,
+        protocol: Protocol,
+        app: Watched,
+        watcher: Watcher,
+    ) {
         let end = match protocol {
             Protocol::Http1 if !self.http1 => Ok(()),
             Protocol::Http1 => {
@@ -134,6 +156,23 @@ impl Connections {
                 BODY.len()
             );
         }
+    }
+}
+
+/// Tells the app of each request which connection its answer goes to.
+struct Watched {
+    app: TowerToHyperService<Router>,
+    progress: Progress,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Watched {
+    type Response = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.progress.clone());
+        self.app.call(request)
     }
 }
 

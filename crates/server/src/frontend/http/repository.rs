@@ -111,7 +111,8 @@ async fn read<S: Service, T: DeserializeOwned + Default>(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<T, Failure> {
-    let body = body::read(headers, body, &app.settings).await?;
+    let place = app.settings.admission.permit();
+    let body = body::read(headers, body, &app.settings, &place).await?;
     if body.is_empty() {
         return Ok(T::default());
     }
