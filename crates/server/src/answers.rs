@@ -24,6 +24,7 @@ use crate::dispatch::{Command, Completed, Job, Runtime};
 use crate::intake::{Intake, take_in};
 use crate::server::Core;
 use crate::service::{IndexEntry, ModelMetadata, Service};
+use crate::settings::ModelControl;
 
 impl Service for Core {
     async fn infer(
@@ -36,7 +37,9 @@ impl Service for Core {
         let mut served = self.find(&request)?;
         loop {
             let inputs = request.inputs.clone();
-            if let Some(completed) = self.ask(&served, &mut request, place, timeout, arrived).await? {
+            let asked = self.ask(&served, &mut request, place, timeout, arrived).await;
+            let spent = |_: &Failure| served.meter.spent_on_failure(self.runtime.clock.now().since(arrived));
+            if let Some(completed) = asked.inspect_err(spent)? {
                 let response = respond(&served, request, &completed)?;
                 place.insist(response.outputs.iter().map(|output| output.data.len() as u64).sum());
                 return Ok(response);
@@ -119,11 +122,15 @@ impl Service for Core {
     async fn load(&self, model: &str, config: Option<String>) -> Result<(), Failure> {
         let named =
             |failure: Failure| Failure::new(failure.reason, format!("failed to load {model:?}: {failure}"));
+        self.may_control().map_err(named)?;
         let config = config.map(|json| downbeat_oip::config::from_json(&json)).transpose().map_err(named)?;
         self.order(|reply| Order::Load { model: model.to_owned(), config: config.map(Box::new), reply }).await
     }
 
     async fn unload(&self, model: &str) -> Result<(), Failure> {
+        self.may_control().map_err(|failure| {
+            Failure::new(failure.reason, format!("failed to unload {model:?}: {failure}"))
+        })?;
         self.order(|reply| Order::Unload { model: model.to_owned(), reply }).await
     }
 
@@ -173,6 +180,18 @@ impl Core {
         let answer = answer.await;
         watch.answered = true;
         answer.ok().transpose()
+    }
+
+    /// Whether models may be loaded and unloaded through the API, as in Triton.
+    fn may_control(&self) -> Result<(), Failure> {
+        match self.model_control {
+            ModelControl::Explicit => Ok(()),
+            ModelControl::None => Err(Failure::new(
+                Reason::Unavailable,
+                "explicit model load / unload is not allowed; the server must be started with \
+                 --model-control-mode explicit",
+            )),
+        }
     }
 
     async fn order(

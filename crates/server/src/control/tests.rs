@@ -19,6 +19,7 @@ use crate::link::message::FromServer;
 use crate::link::{Hub, Switchboard};
 use crate::server::Core;
 use crate::service::Service;
+use crate::settings::ModelControl;
 use puppet::Puppet;
 
 /// Longer than anything may take.
@@ -87,6 +88,7 @@ impl Stage {
             standing,
             started: AtomicBool::new(true),
             draining: AtomicBool::new(false),
+            model_control: ModelControl::Explicit,
         };
         Stage { core: Arc::new(core), workers_at, _folder: folder }
     }

@@ -54,6 +54,7 @@ impl Connections {
         let graceful = GracefulShutdown::new();
         let (closing, _) = watch::channel(());
         let mut tasks = JoinSet::new();
+        let mut refusals = Refusals::default();
         let mut shutdown = pin!(shutdown);
         loop {
             let stream = tokio::select! {
@@ -71,6 +72,13 @@ impl Connections {
                 },
             };
             let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+                if let Some(refused) = refusals.count(Instant::now()) {
+                    tracing::warn!(
+                        max = self.max,
+                        refused,
+                        "connections were refused: there are as many as allowed"
+                    );
+                }
                 self.refuse(stream);
                 continue;
             };
@@ -144,7 +152,6 @@ impl Connections {
     /// Ends a connection that is one too many, with a word where the protocol has one for it.
     fn refuse(&self, stream: TcpStream) {
         const BODY: &str = r#"{"error":"the server has as many connections as it takes"}"#;
-        tracing::warn!(max = self.max, "a connection was refused: there are as many as allowed");
         if self.http1
             && let Ok(mut stream) = stream.into_std()
         {
@@ -156,6 +163,28 @@ impl Connections {
                 BODY.len()
             );
         }
+    }
+}
+
+/// How often it is said that connections are refused: whoever knocks again and again does not fill the log.
+const REFUSALS_EVERY: Duration = Duration::from_secs(10);
+
+/// Connections that were refused since that was said last.
+#[derive(Debug, Default)]
+struct Refusals {
+    unsaid: u64,
+    said: Option<Instant>,
+}
+
+impl Refusals {
+    /// Counts one. How many there were, where it is time to say so.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        self.unsaid += 1;
+        if self.said.is_some_and(|said| now.duration_since(said) < REFUSALS_EVERY) {
+            return None;
+        }
+        self.said = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
     }
 }
 
@@ -198,3 +227,6 @@ async fn detect(stream: &TcpStream, limit: Duration) -> Option<Protocol> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,9 +116,13 @@ async fn read<S: Service, T: DeserializeOwned + Default>(
     if body.is_empty() {
         return Ok(T::default());
     }
+    place.hold_more(JSON_FACTOR * body.len() as u64)?;
     serde_json::from_slice(&body)
         .map_err(|error| Failure::new(Reason::Invalid, format!("the request's JSON is wrong: {error}")))
 }
+
+/// How much more than its text JSON can take once it is read: a digit and a comma become a value in a list that doubles.
+const JSON_FACTOR: u64 = 32;
 
 fn done(result: Result<(), Failure>) -> Response {
     match result {
