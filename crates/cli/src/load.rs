@@ -4,6 +4,7 @@ mod arguments;
 mod live;
 mod text;
 
+use std::fmt;
 use std::num::NonZero;
 use std::thread;
 
@@ -44,8 +45,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         Format::Text => text::text(&report),
     };
-    output::deliver(&result, arguments.format, page.map(|page| (page, || load_page(&report))))
+    output::deliver(&result, arguments.format, page.map(|page| (page, || load_page(&report))))?;
+    if report.completed == 0 && report.offered > 0 {
+        return Err(NoResult(report.offered).into());
+    }
+    Ok(())
 }
+
+/// A load of which nothing came back: whoever waits for the end of the command must not take it for a success.
+#[derive(Debug)]
+pub(crate) struct NoResult(u64);
+
+impl fmt::Display for NoResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "none of {} requests was answered with a result", self.0)
+    }
+}
+
+impl std::error::Error for NoResult {}
 
 async fn make(arguments: &Arguments, load: Load, rate_rps: f64) -> anyhow::Result<LoadReport> {
     let loader = Loader::prepare(load).await?;

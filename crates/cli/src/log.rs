@@ -3,10 +3,13 @@
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use downbeat_server::settings::LogFormat;
+use downbeat_server::settings::{LOG_LEVELS, LogFormat, is_log_level};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
+    if !is_log_level(level) {
+        anyhow::bail!("the log level is {level:?}; {LOG_LEVELS}");
+    }
     let filter =
         EnvFilter::try_new(level).with_context(|| format!("the log level {level:?} is not understood"))?;
     let lines =

@@ -42,7 +42,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // The matches tell a flag from an environment variable, which the arguments do not.
-    let matches = serve::show_defaults(Cli::command()).get_matches();
+    let matches = serve::show_defaults(Cli::command()).mut_subcommands(without_empty_variables).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Serve(arguments) => match matches.subcommand() {
@@ -63,12 +63,24 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough: `downbeat ... | head` is not an error.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<load::NoResult>() => {
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::from(1)
+        }
         Err(error) => {
             // Nothing can be done if even this cannot be written.
             let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::from(2)
         }
     }
+}
+
+/// An environment variable that is empty sets nothing: many tools can empty one, but not remove it.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| {
+        let value = argument.get_env().and_then(std::env::var_os);
+        if value.is_some_and(|value| value.is_empty()) { argument.env(None) } else { argument }
+    })
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -62,7 +62,9 @@ pub(crate) fn run(arguments: Arguments, matches: &ArgMatches) -> anyhow::Result<
     let file = path.map(|path| Layer::read(path).map(|layer| (layer, path))).transpose()?;
     let settings = Settings::merge(arguments.settings, |key| matches.value_source(key), file);
     if arguments.print_config {
-        return print(&settings);
+        print(&settings)?;
+        // Shown all the same: it says where a value comes from that is refused.
+        return Ok(settings.check_values()?);
     }
     settings.check()?;
     log::start(settings.log_format, &settings.log_level)?;

@@ -65,12 +65,14 @@ impl Loader {
                     last = ran.report;
                     break;
                 }
-                passed = !ran.given_up && ran.report.in_slo_share_worst >= IN_SLO_SHARE_MIN;
+                // Where nothing was due, nothing was missed.
+                let worst = ran.report.in_slo_share_worst.unwrap_or(1.0);
+                passed = !ran.given_up && worst >= IN_SLO_SHARE_MIN;
                 report.client_limited |= !passed && !ran.report.client_kept_up;
                 report.probes.push(Probe {
                     rate_rps,
                     passed,
-                    in_slo_share_worst: ran.report.in_slo_share_worst,
+                    in_slo_share_worst: worst,
                     client_lag_ms_p99: ran.report.client_lag_ms_p99,
                     given_up: ran.given_up,
                 });

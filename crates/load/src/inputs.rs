@@ -65,6 +65,13 @@ pub(crate) fn random(
     shapes: &Shapes,
     seed: u64,
 ) -> Result<(Vec<InferRequest>, Vec<String>), InputError> {
+    let has_rows = |input: &TensorSpec| input.shape.first().is_some_and(|size| *size < 0);
+    if model.rows > 1 && !inputs.iter().any(has_rows) {
+        return Err(InputError(format!(
+            "model '{}' has no batch dimension: its requests cannot have {} rows",
+            model.name, model.rows
+        )));
+    }
     let mut notes = Vec::new();
     let fixed: Vec<TensorSpec> = inputs
         .iter()

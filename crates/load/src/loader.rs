@@ -1,5 +1,6 @@
 //! A server, what to send to it, and connections to send it over.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +81,7 @@ impl Loader {
             }
         }
         let mut notes = Vec::new();
+        let mut shaped = BTreeSet::new();
         let mut letters = Vec::with_capacity(load.models.len());
         for (model, index) in load.models.iter().zip(0..) {
             let is_for = |data: &&DataFile| data.model.as_ref().is_none_or(|name| *name == model.name);
@@ -87,6 +89,7 @@ impl Loader {
                 Some(data) => inputs::from_file(model, &data.file)?,
                 None => {
                     let declared = describe::inputs(&load.target, &connections, model).await?;
+                    shaped.extend(declared.iter().map(|input| input.name.clone()));
                     let seed = load.seed.wrapping_add(index << 32);
                     let (requests, guessed) = inputs::random(model, &declared, &load.shapes, seed)?;
                     notes.extend(guessed);
@@ -95,6 +98,13 @@ impl Loader {
             };
             let of_model = requests.into_iter().map(|request| Letter::infer(&load.target, request, binary));
             letters.push(of_model.collect::<Result<_, String>>().map_err(LoadError::Letter)?);
+        }
+        if let Some(unused) = load.shapes.given.iter().find(|given| !shaped.contains(&given.input)) {
+            let names: Vec<_> = shaped.iter().map(String::as_str).collect();
+            let names = if names.is_empty() { "none, with --data".to_owned() } else { names.join(", ") };
+            let message =
+                format!("--shape is for input '{}', which no model has: there is {names}", unused.input);
+            return Err(InputError(message).into());
         }
         Ok(Loader { load, connections, letters, notes })
     }

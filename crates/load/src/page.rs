@@ -53,18 +53,19 @@ fn headline(report: &LoadReport) -> Vec<Tile> {
             mood: Mood::Neutral,
         });
     }
-    let bad = 1.0 - report.in_slo_share_worst;
-    tiles.extend([
-        Tile {
+    if let Some(worst) = report.in_slo_share_worst {
+        tiles.push(Tile {
             what: "In SLO, worst model",
-            value: format::percent(report.in_slo_share_worst),
+            value: format::percent(worst),
             note: format!(
                 "{} of {} requests of all models",
                 format::count(report.in_slo),
                 format::count(report.offered)
             ),
-            mood: Mood::of_limit(bad, 1.0 - IN_SLO_SHARE_MIN + 1e-12),
-        },
+            mood: Mood::of_limit(1.0 - worst, 1.0 - IN_SLO_SHARE_MIN + 1e-12),
+        });
+    }
+    tiles.extend([
         Tile {
             what: "p50",
             value: format::ms(report.latency_ms.p50),
@@ -128,14 +129,15 @@ fn row(model: &ModelReport) -> Markup {
     let late = model.outcomes.get("late").copied().unwrap_or(0);
     let lost = model.offered.saturating_sub(model.in_slo + late);
     let latency = model.latency_ms;
+    let share = model.in_slo_share.unwrap_or(1.0);
     html! {
         tr {
             th scope="row" data-v=(model.name) { (model.name) }
             td data-v=(model.slo_ms.unwrap_or(f64::INFINITY)) { (model.slo_ms.map_or_else(|| "–".to_owned(), format::cell)) }
             td data-v=(model.offered) { (format::count(model.offered)) }
             td data-v=(model.in_slo) { (format::count(model.in_slo)) }
-            td.miss[model.in_slo_share < IN_SLO_SHARE_MIN] data-v=(model.in_slo_share) {
-                (format::percent_cell(model.in_slo_share))
+            td.miss[share < IN_SLO_SHARE_MIN] data-v=(share) {
+                (model.in_slo_share.map_or_else(|| "–".to_owned(), format::percent_cell))
             }
             td data-v=(late) { (format::count(late)) }
             td data-v=(lost) { (format::count(lost)) }

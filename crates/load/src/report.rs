@@ -25,10 +25,10 @@ pub struct LoadReport {
     pub completed: u64,
     /// Requests that were answered with a result in time.
     pub in_slo: u64,
-    /// `in_slo` / `offered`.
-    pub in_slo_share: f64,
-    /// The smallest share of any model that had requests.
-    pub in_slo_share_worst: f64,
+    /// The share of the requests that were in time, of models that have an SLO; none without such requests.
+    pub in_slo_share: Option<f64>,
+    /// The smallest share of any model that has an SLO and had requests.
+    pub in_slo_share_worst: Option<f64>,
     /// Requests answered in time per second; of a search, the highest rate that passed.
     pub goodput_rps: f64,
     /// What became of the requests: every one is counted once.
@@ -70,8 +70,8 @@ pub struct ModelReport {
     pub offered: u64,
     /// Requests that were answered with a result in time.
     pub in_slo: u64,
-    /// `in_slo` / `offered`; 1 where there were none.
-    pub in_slo_share: f64,
+    /// `in_slo` / `offered`; none where there is no SLO, or were no requests.
+    pub in_slo_share: Option<f64>,
     /// What became of the requests.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// From when a request should have been sent to its result.

@@ -57,8 +57,10 @@ pub(crate) fn summarise(models: &[ModelLoad], state: &State, measured: Duration)
         offered_rps: per_second(offered),
         completed: state.latency_us.len(),
         in_slo,
-        in_slo_share: share(in_slo, offered),
-        in_slo_share_worst: reports.iter().map(|model| model.in_slo_share).fold(1.0, f64::min),
+        in_slo_share: of_those(&reports, |model| model.in_slo)
+            .zip(of_those(&reports, |model| model.offered))
+            .map(|(in_slo, offered)| in_slo as f64 / offered as f64),
+        in_slo_share_worst: reports.iter().filter_map(|model| model.in_slo_share).reduce(f64::min),
         goodput_rps: per_second(in_slo),
         outcomes: sum(&reports),
         latency_ms: quantiles(&state.latency_us),
@@ -92,11 +94,16 @@ fn model_report(model: &ModelLoad, tally: &Tally) -> ModelReport {
         slo_ms: model.slo.map(|slo| slo.as_secs_f64() * 1e3),
         offered: tally.offered,
         in_slo,
-        in_slo_share: share(in_slo, tally.offered),
+        in_slo_share: model.slo.filter(|_| tally.offered > 0).map(|_| in_slo as f64 / tally.offered as f64),
         outcomes,
         latency_ms: quantiles(&tally.latency_us),
         errors: tally.messages.iter().map(|(outcome, message)| (outcome.label(), message.clone())).collect(),
     }
+}
+
+/// The sum over models that have an SLO and had requests; none without such a model.
+fn of_those(models: &[ModelReport], count: fn(&ModelReport) -> u64) -> Option<u64> {
+    models.iter().filter(|model| model.in_slo_share.is_some()).map(count).reduce(|a, b| a + b)
 }
 
 fn sum(models: &[ModelReport]) -> BTreeMap<&'static str, u64> {
@@ -105,11 +112,6 @@ fn sum(models: &[ModelReport]) -> BTreeMap<&'static str, u64> {
         *all.entry(label).or_default() += count;
     }
     all
-}
-
-/// A part of a whole; all of it where the whole is nothing.
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
 fn slices(state: &State, measured: Duration) -> Vec<SliceReport> {

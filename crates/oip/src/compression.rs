@@ -9,7 +9,10 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 
-use crate::{Failure, Reason};
+use crate::{Failure, Reason, Room};
+
+/// Room is asked for in steps: as much as is unpacked already, from this much to that.
+const STEP_BYTES: [usize; 2] = [16 << 10, 4 << 20];
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,10 +69,15 @@ impl Encoding {
 
     /// Unpacks a body, but not more than `limit` bytes: a small body can stand for a very large one.
     pub fn decode(self, body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
+        self.decode_within(body, limit, &mut |_| Ok(()))
+    }
+
+    /// Unpacks a body, but not more than `limit` bytes, and asks for [`Room`] before it takes any.
+    pub fn decode_within(self, body: &[u8], limit: usize, room: &mut Room<'_>) -> Result<Vec<u8>, Failure> {
         match self {
-            Encoding::Gzip => self.read(MultiGzDecoder::new(body), limit),
-            Encoding::Deflate if has_zlib_header(body) => self.read(ZlibDecoder::new(body), limit),
-            Encoding::Deflate => self.read(DeflateDecoder::new(body), limit),
+            Encoding::Gzip => self.read(MultiGzDecoder::new(body), limit, room),
+            Encoding::Deflate if has_zlib_header(body) => self.read(ZlibDecoder::new(body), limit, room),
+            Encoding::Deflate => self.read(DeflateDecoder::new(body), limit, room),
         }
     }
 
@@ -89,19 +97,30 @@ impl Encoding {
         }
     }
 
-    fn read(self, decoder: impl Read, limit: usize) -> Result<Vec<u8>, Failure> {
+    fn read(self, mut decoder: impl Read, limit: usize, room: &mut Room<'_>) -> Result<Vec<u8>, Failure> {
         let mut unpacked = Vec::new();
-        // One byte more than allowed tells a body at the limit from one beyond it.
-        decoder.take((limit as u64).saturating_add(1)).read_to_end(&mut unpacked).map_err(|error| {
-            Failure::new(Reason::Invalid, format!("the body is not valid {}: {error}", self.name()))
-        })?;
-        if unpacked.len() > limit {
-            return Err(Failure::new(
-                Reason::TooBig,
-                format!("the body is larger than {limit} bytes when unpacked, which is the server's limit"),
-            ));
+        let [mut step, longest] = STEP_BYTES;
+        loop {
+            // One byte more than allowed tells a body at the limit from one beyond it.
+            let more = step.min((limit - unpacked.len()).saturating_add(1));
+            room(more as u64)?;
+            unpacked.reserve_exact(more);
+            let read = decoder.by_ref().take(more as u64).read_to_end(&mut unpacked).map_err(|error| {
+                Failure::new(Reason::Invalid, format!("the body is not valid {}: {error}", self.name()))
+            })?;
+            if unpacked.len() > limit {
+                return Err(Failure::new(
+                    Reason::TooBig,
+                    format!(
+                        "the body is larger than {limit} bytes when unpacked, which is the server's limit"
+                    ),
+                ));
+            }
+            if read < more {
+                return Ok(unpacked);
+            }
+            step = unpacked.len().min(longest);
         }
-        Ok(unpacked)
     }
 }
 

@@ -4,12 +4,15 @@
 //! reads.
 
 mod contents;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+
+pub use room::{infer_request_bytes, request_bytes};
 
 use crate::proto::infer_parameter::ParameterChoice;
 use crate::proto::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};

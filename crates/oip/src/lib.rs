@@ -17,6 +17,7 @@ mod infer;
 pub mod proto;
 mod reshape;
 pub mod rest;
+mod room;
 mod tensor;
 
 pub use classification::classify;
@@ -25,4 +26,5 @@ pub use datatype::DataType;
 pub use failure::{Failure, Reason};
 pub use infer::{InferRequest, InferResponse, Parameter, RequestedOutput};
 pub use reshape::Reshape;
+pub use room::Room;
 pub use tensor::{Elements, Tensor, TensorError, TensorSpec, Truncated};

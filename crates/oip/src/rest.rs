@@ -12,11 +12,12 @@ mod data;
 mod raw;
 mod request;
 mod response;
+mod skim;
 #[cfg(test)]
 mod tests;
 
 pub use ask::encode_request;
 pub use raw::decode_raw;
-pub use request::{OutputForms, decode};
+pub use request::{OutputForms, decode, decode_within};
 pub(crate) use request::{refuse_shared_memory, requested_classes};
 pub use response::{Encoded, encode};

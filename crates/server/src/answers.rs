@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use downbeat_oip::proto::{ModelConfig, ModelStatistics};
 use downbeat_oip::{
     Failure, InferRequest, InferResponse, Parameter, Reason, RequestedOutput, Tensor, TensorSpec, classify,
@@ -15,6 +16,7 @@ use downbeat_scale::Decision;
 use downbeat_sched::{RequestId, Time};
 use tokio::sync::oneshot;
 
+use crate::admission::Permit;
 use crate::catalogue::Served;
 use crate::clock::span;
 use crate::control::Order;
@@ -22,20 +24,26 @@ use crate::dispatch::{Command, Completed, Job, Runtime};
 use crate::intake::{Intake, take_in};
 use crate::server::Core;
 use crate::service::{IndexEntry, ModelMetadata, Service, SubclusterState};
+use crate::settings::ModelControl;
 use crate::subcluster::{Subcluster, SubclusterError};
 
 impl Service for Core {
     async fn infer(
         &self,
         mut request: InferRequest,
+        place: &Permit,
         timeout: Option<Duration>,
     ) -> Result<InferResponse, Failure> {
         let arrived = self.runtime.clock.now();
         let mut served = self.find(&request)?;
         loop {
             let inputs = request.inputs.clone();
-            if let Some(completed) = self.ask(&served, &mut request, timeout, arrived).await? {
-                return respond(&served, request, &completed);
+            let asked = self.ask(&served, &mut request, place, timeout, arrived).await;
+            let spent = |_: &Failure| served.meter.spent_on_failure(self.runtime.clock.now().since(arrived));
+            if let Some(completed) = asked.inspect_err(spent)? {
+                let response = respond(&served, request, &completed)?;
+                place.insist(response.outputs.iter().map(|output| output.data.len() as u64).sum());
+                return Ok(response);
             }
             // Between looking it up and asking it, the model was unloaded, or loaded anew: then another takes its place.
             match self.catalogue.find(&request.model, &request.version) {
@@ -57,6 +65,7 @@ impl Service for Core {
     }
 
     async fn move_model(&self, model: &str, to: &str) -> Result<(), Failure> {
+        self.may_control()?;
         let invalid = |error: SubclusterError| Failure::new(Reason::Invalid, error.to_string());
         let to = to.parse::<Subcluster>().map_err(invalid)?;
         self.order(|reply| Order::Move { model: model.to_owned(), to, reply }).await
@@ -125,11 +134,15 @@ impl Service for Core {
     async fn load(&self, model: &str, config: Option<String>) -> Result<(), Failure> {
         let named =
             |failure: Failure| Failure::new(failure.reason, format!("failed to load {model:?}: {failure}"));
+        self.may_control().map_err(named)?;
         let config = config.map(|json| downbeat_oip::config::from_json(&json)).transpose().map_err(named)?;
         self.order(|reply| Order::Load { model: model.to_owned(), config: config.map(Box::new), reply }).await
     }
 
     async fn unload(&self, model: &str) -> Result<(), Failure> {
+        self.may_control().map_err(|failure| {
+            Failure::new(failure.reason, format!("failed to unload {model:?}: {failure}"))
+        })?;
         self.order(|reply| Order::Unload { model: model.to_owned(), reply }).await
     }
 
@@ -154,13 +167,12 @@ impl Core {
         &self,
         served: &Served,
         request: &mut InferRequest,
+        place: &Permit,
         timeout: Option<Duration>,
         arrived: Time,
     ) -> Result<Option<Completed>, Failure> {
         let refused = |failure: &Failure| served.meter.failed(failure.reason);
         let intake = take_in(&served.definition, request).inspect_err(refused)?;
-        let bytes = intake.inputs.iter().map(|input| input.data.len() as u64).sum();
-        let permit = self.admission.admit(bytes).inspect_err(refused)?;
         let Intake { inputs, rows, priority, timeout: asked } = intake;
         let (reply, answer) = oneshot::channel();
         let job = Job {
@@ -171,7 +183,8 @@ impl Core {
             arrived,
             due: due(arrived, served.slo, [asked, timeout]),
             reply,
-            permit,
+            // The dispatcher may hold it longer than its client waits.
+            permit: place.share(),
         };
         let id = self.runtime.next_request();
         self.runtime.send(Command::Submit { id, job });
@@ -179,6 +192,18 @@ impl Core {
         let answer = answer.await;
         watch.answered = true;
         answer.ok().transpose()
+    }
+
+    /// Whether models may be loaded and unloaded through the API, as in Triton.
+    fn may_control(&self) -> Result<(), Failure> {
+        match self.model_control {
+            ModelControl::Explicit => Ok(()),
+            ModelControl::None => Err(Failure::new(
+                Reason::Unavailable,
+                "explicit model load / unload is not allowed; the server must be started with \
+                 --model-control-mode explicit",
+            )),
+        }
     }
 
     async fn order(
@@ -229,7 +254,7 @@ fn respond(
         [] => served.definition.outputs.iter().map(all).collect(),
         requested => requested.to_vec(),
     };
-    let wanted = |output| wanted(&served.definition, &completed.outputs, output);
+    let wanted = |output| wanted(&served.definition, completed, output);
     let outputs = requested.iter().map(wanted).collect::<Result<_, _>>()?;
     Ok(InferResponse {
         model: request.model,
@@ -243,15 +268,18 @@ fn respond(
 /// An output as the request wants it: the tensor, or its most likely classes.
 fn wanted(
     definition: &ModelDefinition,
-    outputs: &[Tensor],
+    completed: &Completed,
     wanted: &RequestedOutput,
 ) -> Result<Tensor, Failure> {
     let RequestedOutput { name, classes } = wanted;
-    let output = outputs.iter().find(|output| output.name == *name);
+    let output = completed.outputs.iter().find(|output| output.name == *name);
     let missing = || Failure::new(Reason::Failed, format!("the model gave no output {name:?}"));
     let output = output.ok_or_else(missing)?;
     if *classes == 0 {
-        return Ok(output.clone());
+        // Cut out of the whole batch's, which one client that is slow to read would keep alive.
+        let is_all = definition.max_batch == 0 || output.shape.first() == Some(&completed.batch_rows.into());
+        let data = if is_all { output.data.clone() } else { Bytes::copy_from_slice(&output.data) };
+        return Ok(Tensor { data, ..output.clone() });
     }
     let labels = definition.labels.get(name).map(Vec::as_slice).unwrap_or_default();
     classify(output, *classes, labels, definition.max_batch > 0)

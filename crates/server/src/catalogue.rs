@@ -85,8 +85,10 @@ impl Catalogue {
             let ready = versions.values().rev().find_map(|version| version.served.clone());
             return ready.ok_or_else(|| unavailable(versions.values().next_back()));
         }
-        let found =
-            version.parse().ok().filter(|&number: &u64| number > 0).and_then(|number| versions.get(&number));
+        let number = version.parse().ok().filter(|&number: &u64| number > 0);
+        // While it is not known which versions there will be, it may be one of them.
+        let on_its_way = || versions.get(&0).filter(|version| version.state == State::Loading);
+        let found = number.and_then(|number| versions.get(&number).or_else(on_its_way));
         let Some(found) = found else {
             let message = format!("unknown version: {version:?} of model {model:?} is not found");
             return Err(Failure::new(Reason::Unknown, message));
@@ -147,3 +149,6 @@ impl Catalogue {
         self.models.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,9 @@ mod connections;
 mod grpc;
 mod http;
 mod identity;
-mod incoming;
 mod offload;
+mod outgoing;
+mod places;
 #[cfg(test)]
 mod tests;
 

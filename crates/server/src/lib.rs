@@ -38,5 +38,5 @@ mod supervisor;
 mod vital;
 pub mod worker;
 
-pub use admission::Admission;
+pub use admission::{Admission, Permit};
 pub use device::{DeviceKind, DeviceSpec, DeviceSpecError};

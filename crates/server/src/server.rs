@@ -13,7 +13,7 @@ use downbeat_sched::Delays;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::admission::Admission;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, State};
 use crate::clock::Clock;
 use crate::control::{Control, ControlSettings, Order, Standing};
 use crate::device::{DeviceKind, DeviceSpec};
@@ -81,6 +81,8 @@ pub(crate) struct Core {
     pub(crate) started: AtomicBool,
     /// A signal has come: unready, but still serving.
     pub(crate) draining: AtomicBool,
+    /// Whether clients may load and unload models.
+    pub(crate) model_control: ModelControl,
 }
 
 /// Serves until a signal comes.
@@ -116,6 +118,11 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
 
     let threads = threads(&settings);
     let catalogue = Arc::new(Catalogue::default());
+    let awaited = at_start(&settings, &repository)?;
+    for model in &awaited {
+        // From now on they are on their way, though no worker is there yet to load them.
+        catalogue.set(model, 0, State::Loading, "");
+    }
     let (orders, ordered) = mpsc::channel(64);
     let standing = Control::start(
         ControlSettings {
@@ -145,6 +152,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
         standing: standing.clone(),
         started: AtomicBool::new(false),
         draining: AtomicBool::new(false),
+        model_control: settings.model_control_mode,
     });
 
     tracing::info!(
@@ -169,7 +177,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
 
     let mut signals = Signals::new()?;
     let mut result = tokio::select! {
-        started = start_models(&core, &settings, children.len(), standing) => started,
+        started = start_models(&core, awaited, children.len(), standing) => started,
         () = signals.next() => Ok(()),
     };
     if result.is_ok() && !signals.came {
@@ -247,19 +255,8 @@ fn start_workers(settings: &Settings, supervisor: &Supervisor) -> Vec<tokio::tas
     children
 }
 
-/// Waits for the server's own workers and loads what is to be loaded.
-async fn start_models(
-    core: &Core,
-    settings: &Settings,
-    workers: usize,
-    mut standing: watch::Receiver<Standing>,
-) -> Result<(), ServerError> {
-    let settled = |standing: &Standing| standing.workers >= workers || standing.trouble.is_some();
-    if let Ok(standing) = standing.wait_for(settled).await
-        && let Some(trouble) = &standing.trouble
-    {
-        return Err(ServerError::Worker(trouble.clone()));
-    }
+/// The models that are loaded at the start.
+fn at_start(settings: &Settings, repository: &Repository) -> Result<Vec<String>, ServerError> {
     if settings.model_control_mode == ModelControl::None && !settings.load_model.is_empty() {
         tracing::warn!(
             "--load-model is not used: all models are loaded; it is for --model-control-mode explicit"
@@ -267,7 +264,17 @@ async fn start_models(
     }
     let all = settings.model_control_mode == ModelControl::None
         || settings.load_model.iter().any(|name| name == "*");
-    let names = if all { core.repository.models()? } else { settings.load_model.clone() };
+    Ok(if all { repository.models()? } else { settings.load_model.clone() })
+}
+
+/// Waits for the server's own workers and loads what is to be loaded.
+async fn start_models(
+    core: &Core,
+    names: Vec<String>,
+    workers: usize,
+    standing: watch::Receiver<Standing>,
+) -> Result<(), ServerError> {
+    await_workers(workers, standing).await?;
     let mut loads = Vec::new();
     for model in names {
         let (reply, loaded) = oneshot::channel();
@@ -285,6 +292,46 @@ async fn start_models(
     let devices = core.standing.borrow().devices;
     tracing::info!("serving {ready} of {total} models on {devices} devices");
     Ok(())
+}
+
+/// How long workers may take to connect before that is worth a line, and how often it is said again.
+const WORKERS_LATE: Duration = Duration::from_secs(10);
+
+/// How many such lines there are before models are loaded on the workers that are there, if any is.
+const WORKERS_GIVEN_UP: u32 = 3;
+
+/// Waits until the server's own workers have connected. One that never does is said, and in the end not waited for: when
+/// it comes, it loads what the others have.
+async fn await_workers(workers: usize, mut standing: watch::Receiver<Standing>) -> Result<(), ServerError> {
+    let settled = |standing: &Standing| standing.workers >= workers || standing.trouble.is_some();
+    for lines in 1.. {
+        let waited = tokio::time::timeout(WORKERS_LATE, async {
+            // An error says that the server ends.
+            standing.wait_for(settled).await.ok().and_then(|standing| standing.trouble.clone())
+        });
+        match waited.await {
+            Ok(Some(trouble)) => return Err(ServerError::Worker(with_flag(&trouble))),
+            Ok(None) => return Ok(()),
+            Err(_) => {}
+        }
+        let connected = standing.borrow().workers;
+        tracing::warn!(
+            "{connected} of {workers} workers have connected after {:?}: models are loaded when all have",
+            WORKERS_LATE * lines
+        );
+        if connected > 0 && lines >= WORKERS_GIVEN_UP {
+            tracing::warn!("models are loaded on the workers that are there");
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// What a worker says of a library that it does not find, with the flag that names it.
+fn with_flag(trouble: &str) -> String {
+    let names_it = !trouble.contains("ONNX Runtime") || trouble.contains("--onnxruntime");
+    let flag = if names_it { "" } else { "; --onnxruntime FILE names it, too" };
+    format!("{trouble}{flag}")
 }
 
 /// Unready at once; serves on for a while; then lets what runs finish.

@@ -11,13 +11,17 @@ use downbeat_oip::{Failure, InferRequest, InferResponse, Reason, TensorSpec};
 use downbeat_scale::Decision;
 use serde::Serialize;
 
+use crate::admission::Permit;
+
 /// The server behind the frontends.
 pub trait Service: Send + Sync + 'static {
-    /// Runs a request. `timeout` is what the transport allows (`grpc-timeout`), counted from now. Dropping the future
-    /// cancels the request.
+    /// Runs a request. `place` is its place in the server, which then is the answer's: whoever writes the answer keeps it
+    /// until that is done. `timeout` is what the transport allows (`grpc-timeout`), counted from now. Dropping the
+    /// future cancels the request.
     fn infer(
         &self,
         request: InferRequest,
+        place: &Permit,
         timeout: Option<Duration>,
     ) -> impl Future<Output = Result<InferResponse, Failure>> + Send;
 

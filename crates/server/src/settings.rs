@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use serde::Deserialize;
 
 use crate::device::DeviceSpec;
-pub use kinds::{LogFormat, ModelControl};
+pub use kinds::{LOG_LEVELS, LogFormat, ModelControl, is_log_level};
 
 /// The configuration file that is read where none is named, if it is there.
 pub const DEFAULT_FILE: &str = "downbeat.toml";
@@ -176,7 +176,7 @@ settings! {
     max_wait_ms / "DOWNBEAT_MAX_WAIT_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
     /// Requests that may wait for one model at once; one more is answered 429 / RESOURCE_EXHAUSTED
     queue_limit / "DOWNBEAT_QUEUE_LIMIT" (value_name = "N"): usize = 8192;
-    /// Requests that the server holds at once, with what is still coming in, in MiB; more is answered 429 / RESOURCE_EXHAUSTED
+    /// Requests and answers that the server holds at once, with what is still coming in or going out, in MiB; more is answered 429 / RESOURCE_EXHAUSTED
     pending_max_mib / "DOWNBEAT_PENDING_MAX_MIB" (value_name = "MIB"): u64 = 1024;
     /// The largest request, in MiB; a larger one is answered 413 / RESOURCE_EXHAUSTED
     message_max_mib / "DOWNBEAT_MESSAGE_MAX_MIB" (value_name = "MIB"): u64 = 64;
@@ -202,7 +202,7 @@ settings! {
     onnxruntime / "DOWNBEAT_ONNXRUNTIME" (value_name = "FILE"): PathBuf = PathBuf::new();
     /// Threads of a CPU worker that share the work of one operator; 0 divides the cores among the workers
     intra_op_threads / "DOWNBEAT_INTRA_OP_THREADS" (value_name = "N"): u32 = 0;
-    /// Which models are loaded at the start: all (none), or those of --load-model only (explicit)
+    /// Which models are loaded: all at the start (none), or those of --load-model and then what clients load and unload (explicit)
     model_control_mode / "DOWNBEAT_MODEL_CONTROL_MODE" (value_enum, value_name = "MODE"): ModelControl = ModelControl::None;
     /// A model to load at the start when --model-control-mode is explicit; * for all. May be repeated
     load_model / "DOWNBEAT_LOAD_MODEL" (value_name = "MODEL", value_delimiter = ','): Vec<String> = Vec::new();
@@ -225,6 +225,23 @@ impl Settings {
         if self.model_repository.as_os_str().is_empty() {
             let (flag, variable) = ("model-repository", "DOWNBEAT_MODEL_REPOSITORY");
             return Err(SettingsError::Missing { key: "model_repository", flag, variable });
+        }
+        self.check_values()
+    }
+
+    /// Refuses values that no server can be started with, whether all that it needs is there or not.
+    pub fn check_values(&self) -> Result<(), SettingsError> {
+        if self.device.len() > 1 && self.device.iter().any(|device| device.count == 0) {
+            let problem = "none stands for no device, and cannot be beside others";
+            return Err(SettingsError::Value {
+                key: "device",
+                value: kinds::Show::show(&self.device),
+                problem,
+            });
+        }
+        if !is_log_level(&self.log_level) {
+            let (key, value) = ("log_level", kinds::Show::show(&self.log_level));
+            return Err(SettingsError::Value { key, value, problem: LOG_LEVELS });
         }
         let emulated = self.device.iter().filter(|device| device.count > 0).map(DeviceSpec::is_emulated);
         if emulated.clone().any(|it| it) && !emulated.clone().all(|it| it) {

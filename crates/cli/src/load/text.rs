@@ -12,18 +12,17 @@ pub(super) fn text(report: &LoadReport) -> String {
     if let Some(search) = &report.search {
         text += &search_text(report, search);
     }
-    let LoadReport { offered_rps, completed, in_slo, offered, client_lag_ms_p99, .. } = report;
+    let LoadReport { offered_rps, completed, offered, client_lag_ms_p99, .. } = report;
     text += &format!(
         "{}, {}{}\n\
-         offered {offered_rps:.1} rps for {:.1} s, in SLO {:.1} rps; worst model {:.2} % in SLO\n\
-         {offered} requests: {completed} completed, {in_slo} in SLO; {}\n\
+         offered {offered_rps:.1} rps for {:.1} s, {}\n\
+         {offered} requests: {completed} completed; {}\n\
          client lag {client_lag_ms_p99:.2} ms (p99), counted in the latencies\n",
         report.url,
         report.arrival,
         if report.interrupted { ", stopped before its end" } else { "" },
         report.duration_s,
-        report.in_slo as f64 / report.duration_s.max(1e-9),
-        100.0 * report.in_slo_share_worst,
+        in_slo(report),
         outcomes(report),
     );
     if let Some(times) = &report.server_ms {
@@ -43,6 +42,18 @@ pub(super) fn text(report: &LoadReport) -> String {
     text
 }
 
+/// How much was in time, where there is something to be in time for.
+fn in_slo(report: &LoadReport) -> String {
+    let completed_rps = report.completed as f64 / report.duration_s.max(1e-9);
+    match report.in_slo_share_worst {
+        Some(share) => {
+            let in_slo_rps = report.in_slo as f64 / report.duration_s.max(1e-9);
+            format!("in SLO {in_slo_rps:.1} rps; worst model {:.2} % in SLO", 100.0 * share)
+        }
+        None => format!("completed {completed_rps:.1} rps; no SLO to be in (--slo-ms)"),
+    }
+}
+
 fn outcomes(report: &LoadReport) -> String {
     let seen = report.outcomes.iter().filter(|(_, count)| **count > 0);
     let words: Vec<String> = seen.map(|(label, count)| format!("{label} {count}")).collect();
@@ -51,7 +62,8 @@ fn outcomes(report: &LoadReport) -> String {
 
 fn models(report: &LoadReport) -> String {
     let mut models: Vec<&ModelReport> = report.models.iter().collect();
-    models.sort_by(|a, b| a.in_slo_share.total_cmp(&b.in_slo_share));
+    let share = |model: &ModelReport| model.in_slo_share.unwrap_or(f64::INFINITY);
+    models.sort_by(|a, b| share(a).total_cmp(&share(b)));
     let rows = models.iter().take(MODELS_SHOWN).map(|model| {
         let latency = model.latency_ms;
         let mut row = vec![
@@ -61,7 +73,7 @@ fn models(report: &LoadReport) -> String {
             model.in_slo.to_string(),
             model.outcomes.get("late").copied().unwrap_or(0).to_string(),
             (model.offered - latencies(model)).to_string(),
-            format!("{:.2}", 100.0 * model.in_slo_share),
+            model.in_slo_share.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", 100.0 * share)),
         ];
         row.extend([latency.p50, latency.p90, latency.p99, latency.p999].map(|ms| format!("{ms:.2}")));
         row

@@ -148,3 +148,14 @@ fn a_trace_has_a_rate_of_its_own() {
     assert_eq!(number(&report["rate_rps"]), 80.0);
     assert!(number(&report["offered"]) > 40.0, "{report}");
 }
+
+#[test]
+fn a_load_of_which_nothing_came_back_is_no_success() {
+    let hopeless = Emulated { alpha_ms: 0.0, beta_ms: 50.0, slo_ms: 10.0, max_batch: 1, queue_limit: 0 };
+    let server = Server::start(&Models::with("hopeless", hopeless), &ONE_DEVICE);
+    let output = crate::run(crate::load(&urls(&server)[0], &["--model=hopeless"]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("answered with a result"));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["completed"], 0, "it is told all the same");
+}

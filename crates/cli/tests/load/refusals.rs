@@ -27,6 +27,8 @@ fn a_model_that_is_not_there_is_named_in_the_servers_words() {
         assert!(message.contains("model 'missing'"), "{message}");
         let message = refusal(&url, &["--model=quick", "--shape=INPUT0:1,9"]);
         assert!(message.contains("does not fit [-1, 4]"), "{message}");
+        let message = refusal(&url, &["--model=quick", "--shape=nope:1,2"]);
+        assert!(message.contains("'nope'") && message.contains("INPUT0"), "{message}");
         let message = refusal(&url, &["--model=quick", "--data=/nowhere.json"]);
         assert!(message.contains("/nowhere.json: cannot be read"), "{message}");
         let message = refusal(&url, &["--model=quick", "--data=other=/nowhere.json"]);

@@ -7,6 +7,11 @@ use crate::client::Answer;
 use crate::models::{BROKEN, Emulated, Models, QUICK, SLOW};
 use crate::server::Server;
 
+/// A server whose clients load and unload models.
+fn controlled(device: &str) -> [&str; 6] {
+    ["--device", device, "--model-control-mode", "explicit", "--load-model", "*"]
+}
+
 /// Asks a model from several clients at once, again and again, while something is done; what was not answered well.
 fn under_load(server: &Server, model: &str, work: impl FnOnce()) -> Vec<Answer> {
     let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -33,7 +38,7 @@ fn under_load(server: &Server, model: &str, work: impl FnOnce()) -> Vec<Answer> 
 #[test]
 fn a_model_is_loaded_reloaded_and_unloaded_without_harm_to_another() {
     let models = Models::with("busy", QUICK);
-    let server = Server::start(&models, &["--device", "emulated:2"]);
+    let server = Server::start(&models, &controlled("emulated:2"));
     models.write("guest", QUICK);
     let bad = under_load(&server, "busy", || {
         for _ in 0..5 {
@@ -51,7 +56,7 @@ fn a_model_is_loaded_reloaded_and_unloaded_without_harm_to_another() {
 #[test]
 fn a_model_is_reloaded_under_load_without_a_failed_request() {
     let models = Models::with("busy", QUICK);
-    let server = Server::start(&models, &["--device", "emulated:2"]);
+    let server = Server::start(&models, &controlled("emulated:2"));
     let bad = under_load(&server, "busy", || {
         for _ in 0..20 {
             assert_eq!(server.load("busy").status, 200);
@@ -63,7 +68,7 @@ fn a_model_is_reloaded_under_load_without_a_failed_request() {
 #[test]
 fn a_reload_takes_the_new_configuration_and_a_failed_one_keeps_the_old_model() {
     let models = Models::with("m", QUICK);
-    let server = Server::start(&models, &["--device", "emulated:1"]);
+    let server = Server::start(&models, &controlled("emulated:1"));
     let most = || crate::client::get(server.http, "/v2/models/m/config").json()["max_batch_size"].clone();
     assert_eq!(most(), 32);
     models.write("m", Emulated { max_batch: 16, ..QUICK });
@@ -85,7 +90,7 @@ fn a_reload_takes_the_new_configuration_and_a_failed_one_keeps_the_old_model() {
 #[test]
 fn orders_for_one_model_that_come_at_once_are_carried_out_one_after_the_other() {
     let models = Models::with("good", QUICK).and("broken", BROKEN);
-    let server = Server::start(&models, &["--device", "emulated:1"]);
+    let server = Server::start(&models, &controlled("emulated:1"));
     for (model, status) in [("broken", 400), ("good", 200)] {
         let answers: Vec<Answer> = thread::scope(|scope| {
             let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| server.load(model))).collect();
@@ -108,7 +113,7 @@ fn orders_for_one_model_that_come_at_once_are_carried_out_one_after_the_other() 
 #[test]
 fn what_a_model_was_asked_before_it_was_replaced_and_unloaded_is_answered() {
     let models = Models::with("slow", SLOW);
-    let server = Server::start(&models, &["--device", "emulated:1"]);
+    let server = Server::start(&models, &controlled("emulated:1"));
     let answers: Vec<Answer> = thread::scope(|scope| {
         let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| server.infer("slow"))).collect();
         server.await_that("one runs and three wait", || {
@@ -127,7 +132,7 @@ fn what_a_model_was_asked_before_it_was_replaced_and_unloaded_is_answered() {
 #[test]
 fn a_model_that_waits_for_a_worker_can_be_unloaded() {
     let models = Models::with("quick", QUICK);
-    let server = Server::launch(&models, &["--device", "none"]);
+    let server = Server::launch(&models, &controlled("none"));
     server.await_that("the model is being loaded", || server.state("quick").0 == "LOADING");
     assert_eq!(server.unload("quick").status, 200);
     assert_eq!(server.state("quick"), ("UNAVAILABLE".to_owned(), "unloaded".to_owned()));
@@ -136,7 +141,7 @@ fn a_model_that_waits_for_a_worker_can_be_unloaded() {
 #[test]
 fn versions_come_and_go_with_a_reload() {
     let models = Models::with("m", QUICK);
-    let server = Server::start(&models, &["--device", "emulated:1"]);
+    let server = Server::start(&models, &controlled("emulated:1"));
     let versions = || crate::client::get(server.http, "/v2/models/m").json()["versions"].clone();
     assert_eq!(versions(), serde_json::json!(["1"]));
     std::fs::create_dir(models.path().join("m/2")).unwrap();
@@ -145,4 +150,25 @@ fn versions_come_and_go_with_a_reload() {
     std::fs::remove_dir(models.path().join("m/2")).unwrap();
     assert_eq!(server.load("m").status, 200);
     assert_eq!(versions(), serde_json::json!(["1"]));
+}
+
+#[test]
+fn clients_change_nothing_unless_they_may() {
+    let models = Models::with("m", QUICK);
+    let server = Server::start(&models, &["--device", "emulated:1"]);
+    for answer in [server.load("m"), server.unload("m")] {
+        assert_eq!(answer.status, 503, "{answer:?}");
+        let error = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("explicit model load / unload is not allowed"), "{error}");
+    }
+    assert_eq!(server.infer("m").status, 200);
+}
+
+#[test]
+fn a_model_that_will_be_loaded_is_unavailable_until_then_and_not_unknown() {
+    let models = Models::with("m", QUICK);
+    // No worker comes.
+    let server = Server::launch(&models, &["--device", "none"]);
+    assert_eq!(server.infer("m").status, 503);
+    assert_eq!(server.infer("other").status, 404);
 }

@@ -24,7 +24,7 @@ fn print_config_shows_every_setting_and_where_it_comes_from() {
                 worker_token = \"secret\"\n";
     fs::write(folder.path().join("downbeat.toml"), file).unwrap();
     let environment = [("DOWNBEAT_GRPC_PORT".to_owned(), "91".to_owned())];
-    let arguments = ["--http-port", "90", "--device", "emulated:8@h200/7g", "--device", "cpu"];
+    let arguments = ["--http-port", "90", "--device", "emulated:8@h200/7g", "--device", "emulated"];
     insta::assert_snapshot!(printed(&folder, &arguments, &environment));
 }
 
@@ -52,7 +52,8 @@ fn sample(key: &str) -> (&'static str, &'static str) {
         "profile" | "load_model" => ("[\"/x\", \"/y\"]", "/x,/y"),
         "model_control_mode" => ("\"explicit\"", "explicit"),
         "log_format" => ("\"json\"", "json"),
-        "model_repository" | "cache_dir" | "onnxruntime" | "log_level" => ("\"/x\"", "/x"),
+        "model_repository" | "cache_dir" | "onnxruntime" => ("\"/x\"", "/x"),
+        "log_level" => ("\"debug\"", "debug"),
         "worker_token" => ("\"...\"", "x"),
         _ => ("77", "77"),
     }
@@ -92,5 +93,29 @@ fn help_shows_what_there_is() {
         let output = run(downbeat(&[command, "--help"]));
         assert!(output.status.success());
         insta::assert_snapshot!(format!("help_{command}"), String::from_utf8(output.stdout).unwrap());
+    }
+}
+
+#[test]
+fn an_empty_variable_sets_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty: Vec<(String, String)> =
+        KEYS.iter().map(|key| (format!("DOWNBEAT_{}", key.to_uppercase()), String::new())).collect();
+    assert_eq!(printed(&folder, &[], &empty), printed(&folder, &[], &[]));
+}
+
+#[test]
+fn print_config_refuses_what_serve_refuses() {
+    for (arguments, part) in [
+        (vec!["--queue-limit=0"], "queue_limit is 0"),
+        (vec!["--worker-timeout-s=0"], "worker_timeout_s is 0"),
+        (vec!["--device=none", "--device=cpu"], "cannot be beside others"),
+        (vec!["--log-level=bananas"], "log_level is \"bananas\""),
+    ] {
+        let output = run(downbeat(&[&["serve", "--print-config"], &arguments[..]].concat()));
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(part), "{error}");
+        assert!(!output.stdout.is_empty(), "where it comes from is shown all the same");
     }
 }

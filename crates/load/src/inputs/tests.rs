@@ -55,7 +55,7 @@ fn a_shape_that_the_model_does_not_take_is_refused() {
 fn timeout_and_priority_go_into_every_request() {
     let mut model = model();
     (model.timeout, model.priority) = (Some(Duration::from_millis(5)), Some(1));
-    let (requests, _) = random(&model, &[spec(DataType::Fp32, &[1])], &shapes(&[], 1), 1).unwrap();
+    let (requests, _) = random(&model, &[spec(DataType::Fp32, &[-1])], &shapes(&[], 1), 1).unwrap();
     assert_eq!(requests[0].parameters["timeout"], Parameter::Int(5_000));
     assert_eq!(requests[0].parameters["priority"], Parameter::Int(1));
 }
@@ -91,4 +91,12 @@ fn a_file_holds_one_request_or_several() {
     assert!(read("[1,").unwrap_err().to_string().contains("data.json"));
     assert!(read(r#"[{"inputs":[{"name":"x"}]}]"#).unwrap_err().to_string().contains("request 1"));
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn rows_are_refused_where_there_is_no_batch_dimension() {
+    let error = random(&model(), &[spec(DataType::Fp32, &[3, -1])], &shapes(&[], 1), 1).unwrap_err();
+    assert!(error.to_string().contains("no batch dimension"), "{error}");
+    let one = ModelLoad { rows: 1, ..model() };
+    assert!(random(&one, &[spec(DataType::Fp32, &[3, -1])], &shapes(&[], 1), 1).is_ok());
 }

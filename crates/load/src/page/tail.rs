@@ -77,6 +77,7 @@ pub(super) fn tail(report: &LoadReport) -> Markup {
 /// The models' indices by rising share in SLO.
 fn worst_first(report: &LoadReport) -> Vec<usize> {
     let mut order: Vec<usize> = (0..report.models.len()).collect();
-    order.sort_by(|a, b| report.models[*a].in_slo_share.total_cmp(&report.models[*b].in_slo_share));
+    let share = |index: &usize| report.models[*index].in_slo_share.unwrap_or(1.0);
+    order.sort_by(|a, b| share(a).total_cmp(&share(b)));
     order
 }

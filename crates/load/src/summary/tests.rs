@@ -32,9 +32,9 @@ fn counts_and_rates_agree() {
     let report = run(&[10, 15, 20, 30], Duration::ZERO);
     assert_eq!((report.offered, report.completed, report.in_slo), (4, 4, 3));
     assert_eq!((report.offered_rps, report.goodput_rps), (2.0, 1.5));
-    assert_eq!((report.in_slo_share, report.in_slo_share_worst), (0.75, 0.75));
+    assert_eq!((report.in_slo_share, report.in_slo_share_worst), (Some(0.75), Some(0.75)));
     assert_eq!((report.outcomes["ok"], report.outcomes["late"], report.outcomes["expired"]), (3, 1, 0));
-    assert_eq!(report.models[1].in_slo_share, 1.0, "a model without requests misses nothing");
+    assert_eq!(report.models[1].in_slo_share, None, "a model without requests has no share");
     assert!((report.latency_ms.p50 - 15.0).abs() < 0.1, "{:?}", report.latency_ms);
     let in_slices: f64 = report.detail.slices.iter().map(|slice| slice.offered_rps * 0.1).sum();
     assert!((in_slices - 4.0).abs() < 1e-6, "{in_slices}");
@@ -68,6 +68,18 @@ fn a_stall_of_the_machine_is_told_of() {
 #[test]
 fn a_run_without_requests_has_a_report() {
     let report = run(&[], Duration::ZERO);
-    assert_eq!((report.offered, report.in_slo_share, report.goodput_rps), (0, 1.0, 0.0));
+    assert_eq!((report.offered, report.in_slo_share, report.goodput_rps), (0, None, 0.0));
     assert_eq!(report.latency_ms, Quantiles::default());
+}
+
+#[test]
+fn without_an_slo_there_is_no_share_in_it() {
+    let models = vec![ModelSpec { name: "m".into(), ..ModelSpec::default() }.or(&ModelSpec::default())];
+    let account = Account::new(vec![None], Duration::ZERO, 2_000 * MS);
+    let mut ticket = account.issue(Due { at: MS, model: 0 });
+    ticket.sent(MS);
+    ticket.settle(2 * MS, Ending::Answered(Answer::Result(None)));
+    let report = summarise(&models, &account.close(), 2_000 * MS);
+    assert_eq!((report.completed, report.in_slo_share, report.in_slo_share_worst), (1, None, None));
+    assert_eq!(report.models[0].in_slo_share, None);
 }

@@ -70,3 +70,24 @@ proptest! {
         let _ = Encoding::Deflate.decode(&body, 1000);
     }
 }
+
+#[test]
+fn nothing_is_unpacked_without_room_for_it() {
+    let packed = Encoding::Gzip.encode([&vec![0; 20 << 20][..]]).unwrap();
+    let mut asked = 0;
+    let unpacked = Encoding::Gzip
+        .decode_within(&packed, usize::MAX, &mut |more| {
+            asked += more;
+            Ok(())
+        })
+        .unwrap();
+    assert!((20 << 20..=24 << 20).contains(&asked), "{asked}");
+    assert_eq!(unpacked.len(), 20 << 20);
+
+    let mut left: u64 = 1 << 20;
+    let refused = Encoding::Gzip.decode_within(&packed, usize::MAX, &mut |more| {
+        left = left.checked_sub(more).ok_or_else(|| Failure::new(Reason::Overloaded, "no room"))?;
+        Ok(())
+    });
+    assert_eq!(refused.unwrap_err().reason, Reason::Overloaded);
+}

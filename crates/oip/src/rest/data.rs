@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 
+use super::skim::string_length;
 use crate::tensor::elements;
 use crate::{DataType, Failure, Reason};
 
@@ -22,13 +23,24 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
+    /// The most that the content of the tensor can take: no shape makes this more than the request's own size allows.
+    pub(super) fn bytes_max(&self, json: &str) -> u64 {
+        // A leaf and its comma take two characters.
+        let count = self.count.min(json.len() as u64 / 2 + 1);
+        match self.datatype.size() {
+            Some(size) => count.saturating_mul(size as u64),
+            // The length of each, and what they say.
+            None => count * 4 + json.len() as u64,
+        }
+    }
+
     /// The content of the tensor. `json` must be well-formed JSON.
     pub(super) fn read(&self, json: &str) -> Result<Bytes, Failure> {
         if !json.starts_with('[') {
             return Err(self.invalid("'data' must be an array"));
         }
         match self.datatype {
-            DataType::Bool => self.read_each(json, 1, |leaf, out| {
+            DataType::Bool => self.read_each(json, |leaf, out| {
                 out.push(u8::from(leaf.parse::<bool>().ok()?));
                 Some(())
             }),
@@ -40,17 +52,17 @@ impl Target<'_> {
             DataType::Int16 => self.read_numbers(json, i16::to_le_bytes),
             DataType::Int32 => self.read_numbers(json, i32::to_le_bytes),
             DataType::Int64 => self.read_numbers(json, i64::to_le_bytes),
-            DataType::Fp32 => self.read_each(json, 4, |leaf, out| {
+            DataType::Fp32 => self.read_each(json, |leaf, out| {
                 let value = leaf.parse().ok().filter(|value: &f32| value.is_finite())?;
                 out.extend_from_slice(&value.to_le_bytes());
                 Some(())
             }),
-            DataType::Fp64 => self.read_each(json, 8, |leaf, out| {
+            DataType::Fp64 => self.read_each(json, |leaf, out| {
                 let value = leaf.parse().ok().filter(|value: &f64| value.is_finite())?;
                 out.extend_from_slice(&value.to_le_bytes());
                 Some(())
             }),
-            DataType::Bytes => self.read_each(json, 4, |leaf, out| {
+            DataType::Bytes => self.read_each(json, |leaf, out| {
                 elements::push(out, unquote(leaf)?.as_bytes());
                 Some(())
             }),
@@ -66,7 +78,7 @@ impl Target<'_> {
         json: &str,
         to_bytes: fn(T) -> [u8; N],
     ) -> Result<Bytes, Failure> {
-        self.read_each(json, N, |leaf, out| {
+        self.read_each(json, |leaf, out| {
             out.extend_from_slice(&to_bytes(leaf.parse().ok()?));
             Some(())
         })
@@ -76,13 +88,9 @@ impl Target<'_> {
     fn read_each(
         &self,
         json: &str,
-        element_size: usize,
         mut append: impl FnMut(&str, &mut Vec<u8>) -> Option<()>,
     ) -> Result<Bytes, Failure> {
-        // A leaf and its comma take two characters: no shape makes this allocate more than the request's own size
-        // allows.
-        let capacity = usize::try_from(self.count).unwrap_or(usize::MAX).min(json.len() / 2 + 1);
-        let mut content = Vec::with_capacity(capacity.saturating_mul(element_size));
+        let mut content = Vec::with_capacity(usize::try_from(self.bytes_max(json)).unwrap_or(usize::MAX));
         let mut leaves = Leaves { json, at: 0, depth: 0, deepest: 0 };
         let mut got = 0;
         for leaf in &mut leaves {
@@ -104,6 +112,7 @@ impl Target<'_> {
                 self.shape, self.count
             )));
         }
+        content.shrink_to_fit();
         Ok(content.into())
     }
 
@@ -147,19 +156,6 @@ impl<'a> Iterator for Leaves<'a> {
         };
         Some(&self.json[start..self.at])
     }
-}
-
-/// The length of the string at the start, with its quotes.
-fn string_length(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 /// What a JSON string says.

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::data::Target;
+use super::skim::skim;
 use crate::tensor::{element_count, shape_from_wire};
-use crate::{DataType, Failure, InferRequest, Parameter, Reason, RequestedOutput, Tensor};
+use crate::{DataType, Failure, InferRequest, Parameter, Reason, RequestedOutput, Room, Tensor};
 
 /// Which outputs of a response go in binary form, and which in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,18 @@ pub fn decode(
     header_length: Option<usize>,
     body: &Bytes,
 ) -> Result<(InferRequest, OutputForms), Failure> {
+    decode_within(model, version, header_length, body, &mut |_| Ok(()))
+}
+
+/// [`decode`], which asks for [`Room`] before it takes any: for what the JSON says, and for the tensors in it. Those
+/// behind it stay where they are, in `body`.
+pub fn decode_within(
+    model: &str,
+    version: &str,
+    header_length: Option<usize>,
+    body: &Bytes,
+    room: &mut Room<'_>,
+) -> Result<(InferRequest, OutputForms), Failure> {
     let header_length = header_length.unwrap_or(body.len());
     if header_length > body.len() {
         return Err(invalid(format!(
@@ -83,11 +96,12 @@ pub fn decode(
     if text.trim_start().starts_with('[') {
         return Err(invalid("the request is an array; it must be a JSON object with \"inputs\"".to_owned()));
     }
+    room(skim(text))?;
     let json: JsonRequest<'_> = serde_json::from_str(text).map_err(|error| explain(text, &error))?;
 
     let mut binary = body.slice(header_length..);
     let inputs =
-        json.inputs.into_iter().map(|input| input.read(&mut binary)).collect::<Result<Vec<_>, _>>()?;
+        json.inputs.into_iter().map(|input| input.read(&mut binary, room)).collect::<Result<Vec<_>, _>>()?;
     if !binary.is_empty() {
         return Err(invalid(format!("{} bytes follow the last tensor of the request", binary.len())));
     }
@@ -113,7 +127,7 @@ pub fn decode(
 
 impl JsonInput<'_> {
     /// The tensor; takes its content off `binary` if it is there.
-    fn read(self, binary: &mut Bytes) -> Result<Tensor, Failure> {
+    fn read(self, binary: &mut Bytes, room: &mut Room<'_>) -> Result<Tensor, Failure> {
         let name = self.name;
         refuse_shared_memory("input", &name, &self.parameters)?;
         let datatype = DataType::from_name(&self.datatype)
@@ -121,7 +135,11 @@ impl JsonInput<'_> {
         let shape = shape_from_wire(&name, &self.shape)?;
         let count = element_count(&name, &shape)?;
         let data = match (self.data, self.parameters.get("binary_data_size")) {
-            (Some(data), None) => Target { name: &name, datatype, shape: &shape, count }.read(data.get())?,
+            (Some(data), None) => {
+                let target = Target { name: &name, datatype, shape: &shape, count };
+                room(target.bytes_max(data.get()))?;
+                target.read(data.get())?
+            }
             (None, Some(size)) => {
                 let size = size.as_count().ok_or_else(|| {
                     invalid(format!(

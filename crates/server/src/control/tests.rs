@@ -12,13 +12,14 @@ use downbeat_sched::Delays;
 use tempfile::TempDir;
 
 use super::*;
-use crate::admission::Admission;
+use crate::admission::{Admission, Permit};
 use crate::clock::Clock;
 use crate::dispatch::Dispatcher;
 use crate::link::message::{FromServer, FromWorker, Leaving};
 use crate::link::{Hub, Switchboard};
 use crate::server::Core;
 use crate::service::Service;
+use crate::settings::ModelControl;
 use puppet::Puppet;
 
 /// Longer than anything may take.
@@ -99,6 +100,7 @@ impl Stage {
             standing,
             started: AtomicBool::new(true),
             draining: AtomicBool::new(false),
+            model_control: ModelControl::Explicit,
         };
         Stage { core: Arc::new(core), workers_at, _folder: folder }
     }
@@ -121,7 +123,7 @@ impl Stage {
             let input = Tensor { name: "x".to_owned(), datatype: DataType::Uint8, shape: vec![1, 1], data };
             let request =
                 InferRequest { model: model.to_owned(), inputs: vec![input], ..InferRequest::default() };
-            core.infer(request, None).await
+            core.infer(request, &Permit::default(), None).await
         })
     }
 

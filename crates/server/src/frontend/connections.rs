@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -15,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+
+use super::outgoing::Progress;
 
 /// What every HTTP/2 connection starts with.
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -36,6 +40,8 @@ pub(super) struct Connections {
     pub(super) max: usize,
     /// How long one may take to send a request's headers, and stay idle between two requests (HTTP/1.1).
     pub(super) idle_timeout: Duration,
+    /// How long one may take nothing of an answer.
+    pub(super) answer_timeout: Duration,
     /// Whether HTTP/1.1 is served besides HTTP/2.
     pub(super) http1: bool,
 }
@@ -48,6 +54,7 @@ impl Connections {
         let graceful = GracefulShutdown::new();
         let (closing, _) = watch::channel(());
         let mut tasks = JoinSet::new();
+        let mut refusals = Refusals::default();
         let mut shutdown = pin!(shutdown);
         loop {
             let stream = tokio::select! {
@@ -65,6 +72,13 @@ impl Connections {
                 },
             };
             let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+                if let Some(refused) = refusals.count(Instant::now()) {
+                    tracing::warn!(
+                        max = self.max,
+                        refused,
+                        "connections were refused: there are as many as allowed"
+                    );
+                }
                 self.refuse(stream);
                 continue;
             };
@@ -92,7 +106,23 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
-        let (io, app) = (TokioIo::new(stream), TowerToHyperService::new(app));
+        let progress = Progress::default();
+        let app = Watched { app: TowerToHyperService::new(app), progress: progress.clone() };
+        tokio::select! {
+            () = self.serve_connection(TokioIo::new(stream), protocol, app, watcher) => {}
+            () = progress.stalled(self.answer_timeout) => {
+                tracing::debug!("a connection was closed: its client does not take its answers");
+            }
+        }
+    }
+
+    async fn serve_connection(
+        &self,
+        io: TokioIo<TcpStream>,
+        protocol: Protocol,
+        app: Watched,
+        watcher: Watcher,
+    ) {
         let end = match protocol {
             Protocol::Http1 if !self.http1 => Ok(()),
             Protocol::Http1 => {
@@ -122,7 +152,6 @@ impl Connections {
     /// Ends a connection that is one too many, with a word where the protocol has one for it.
     fn refuse(&self, stream: TcpStream) {
         const BODY: &str = r#"{"error":"the server has as many connections as it takes"}"#;
-        tracing::warn!(max = self.max, "a connection was refused: there are as many as allowed");
         if self.http1
             && let Ok(mut stream) = stream.into_std()
         {
@@ -134,6 +163,45 @@ impl Connections {
                 BODY.len()
             );
         }
+    }
+}
+
+/// How often it is said that connections are refused: whoever knocks again and again does not fill the log.
+const REFUSALS_EVERY: Duration = Duration::from_secs(10);
+
+/// Connections that were refused since that was said last.
+#[derive(Debug, Default)]
+struct Refusals {
+    unsaid: u64,
+    said: Option<Instant>,
+}
+
+impl Refusals {
+    /// Counts one. How many there were, where it is time to say so.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        self.unsaid += 1;
+        if self.said.is_some_and(|said| now.duration_since(said) < REFUSALS_EVERY) {
+            return None;
+        }
+        self.said = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
+/// Tells the app of each request which connection its answer goes to.
+struct Watched {
+    app: TowerToHyperService<Router>,
+    progress: Progress,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Watched {
+    type Response = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.progress.clone());
+        self.app.call(request)
     }
 }
 
@@ -159,3 +227,6 @@ async fn detect(stream: &TcpStream, limit: Duration) -> Option<Protocol> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! The gRPC frontend.
 
 mod calls;
+mod closing;
 mod health;
 mod limits;
+mod messages;
 mod patience;
 mod status;
 mod stream;
@@ -20,7 +22,10 @@ use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
+use closing::Closing;
+
 use super::connections::Connections;
+use super::outgoing;
 use crate::admission::Admission;
 use crate::service::Service;
 
@@ -33,9 +38,11 @@ pub struct GrpcSettings {
     pub message_timeout: Duration,
     /// How long a new connection may take to say that it speaks HTTP/2.
     pub idle_timeout: Duration,
+    /// How long a client may take nothing of its answers before its connection is closed.
+    pub answer_timeout: Duration,
     /// How many connections there may be at once.
     pub connections_max: usize,
-    /// How much may be on its way in.
+    /// How much may be in the server.
     pub admission: Admission,
 }
 
@@ -45,6 +52,7 @@ impl Default for GrpcSettings {
             message_bytes_max: 64 << 20,
             message_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
+            answer_timeout: Duration::from_secs(60),
             connections_max: 4096,
             admission: Admission::new(u64::MAX),
         }
@@ -59,20 +67,36 @@ pub async fn serve_grpc<S: Service>(
     settings: GrpcSettings,
     shutdown: impl Future<Output = ()>,
 ) {
-    let connections =
-        Connections { max: settings.connections_max, idle_timeout: settings.idle_timeout, http1: false };
-    connections.serve(listener, grpc_router(service, &settings), shutdown).await;
+    let connections = Connections {
+        max: settings.connections_max,
+        idle_timeout: settings.idle_timeout,
+        answer_timeout: settings.answer_timeout,
+        http1: false,
+    };
+    let (close, closing) = Closing::channel();
+    let shutdown = async move {
+        shutdown.await;
+        close.send_replace(true);
+    };
+    connections.serve(listener, router(service, &settings, closing), shutdown).await;
+}
+
+/// All that the frontend answers, for as long as it is there.
+#[cfg(test)]
+pub(crate) fn grpc_router<S: Service>(service: Arc<S>, settings: &GrpcSettings) -> Router {
+    router(service, settings, Closing::channel().1)
 }
 
 /// All that the frontend answers.
-pub(crate) fn grpc_router<S: Service>(service: Arc<S>, settings: &GrpcSettings) -> Router {
-    let inference = GrpcInferenceServiceServer::new(calls::Calls::new(Arc::clone(&service)))
+fn router<S: Service>(service: Arc<S>, settings: &GrpcSettings, closing: Closing) -> Router {
+    let calls = calls::Calls { service: Arc::clone(&service), closing: closing.clone() };
+    let inference = GrpcInferenceServiceServer::new(calls)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Deflate)
         .send_compressed(CompressionEncoding::Gzip)
         .send_compressed(CompressionEncoding::Deflate)
         .max_decoding_message_size(settings.message_bytes_max);
-    let health = HealthServer::new(health::ServerHealth::new(Arc::clone(&service)));
+    let health = HealthServer::new(health::ServerHealth { service: Arc::clone(&service), closing });
     let (message_bytes_max, admission) = (settings.message_bytes_max, settings.admission.clone());
     let limits = Arc::new(limits::Limits { service, message_bytes_max, admission });
     Routes::new(inference)
@@ -81,8 +105,9 @@ pub(crate) fn grpc_router<S: Service>(service: Arc<S>, settings: &GrpcSettings) 
         .fallback(|| async {
             Status::unimplemented("the server has no such method").into_http::<axum::body::Body>()
         })
-        .layer(from_fn_with_state(Arc::clone(&limits), limits::explain_too_big))
-        .layer(from_fn_with_state(limits, limits::count))
+        .layer(from_fn_with_state(Arc::clone(&limits), limits::explain_undecodable))
+        .layer(from_fn_with_state(limits, messages::take_in))
         .layer(from_fn_with_state(settings.message_timeout, patience::limit))
         .layer(from_fn(limits::answer_in_kind))
+        .layer(from_fn(outgoing::hold))
 }

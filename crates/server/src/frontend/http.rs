@@ -22,7 +22,7 @@ use downbeat_oip::{Failure, Reason};
 use tokio::net::TcpListener;
 
 use super::connections::Connections;
-use super::identity;
+use super::{identity, outgoing};
 use crate::admission::Admission;
 use crate::service::Service;
 
@@ -35,9 +35,11 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// How long a client may take to send a request's headers, and leave a connection idle.
     pub idle_timeout: Duration,
+    /// How long a client may take nothing of an answer before its connection is closed.
+    pub answer_timeout: Duration,
     /// How many connections there may be at once.
     pub connections_max: usize,
-    /// How much may be on its way in.
+    /// How much may be in the server.
     pub admission: Admission,
 }
 
@@ -47,6 +49,7 @@ impl Default for HttpSettings {
             body_bytes_max: 64 << 20,
             body_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
+            answer_timeout: Duration::from_secs(60),
             connections_max: 4096,
             admission: Admission::new(u64::MAX),
         }
@@ -67,8 +70,12 @@ pub async fn serve_http<S: Service>(
     settings: HttpSettings,
     shutdown: impl Future<Output = ()>,
 ) {
-    let connections =
-        Connections { max: settings.connections_max, idle_timeout: settings.idle_timeout, http1: true };
+    let connections = Connections {
+        max: settings.connections_max,
+        idle_timeout: settings.idle_timeout,
+        answer_timeout: settings.answer_timeout,
+        http1: true,
+    };
     connections.serve(listener, http_router(service, settings), shutdown).await;
 }
 
@@ -106,6 +113,7 @@ pub(crate) fn http_router<S: Service>(service: Arc<S>, settings: HttpSettings) -
         .fallback(no_such_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn(compression::compress))
+        .layer(from_fn(outgoing::hold))
         .with_state(app)
 }
 

@@ -3,9 +3,10 @@
 mod cancellation;
 mod client;
 mod connections;
-mod fake;
+pub(super) mod fake;
 mod grpc;
 mod hostile;
+mod memory;
 mod rest;
 mod stream;
 

@@ -140,6 +140,11 @@ impl ModelMeter {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner).failed.add(Span::ZERO);
     }
 
+    /// How long a request took that was answered without a result; it is counted where that is known.
+    pub(crate) fn spent_on_failure(&self, span: Span) {
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner).failed.ns += span.as_nanos();
+    }
+
     /// A batch was sent to a device.
     pub(crate) fn released(&self, rows: u32, reason: Release) {
         let labels = [self.model.as_str(), &self.version, release_label(reason)];

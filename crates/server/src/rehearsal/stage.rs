@@ -35,6 +35,7 @@ use crate::frontend::{GrpcSettings, HttpSettings, grpc_router, http_router};
 use crate::link::Switchboard;
 use crate::metrics::Metrics;
 use crate::server::Core;
+use crate::settings::ModelControl;
 
 const CLASS: ClassId = ClassId(0);
 
@@ -154,6 +155,7 @@ impl Stage {
             standing,
             started: AtomicBool::new(true),
             draining: AtomicBool::new(false),
+            model_control: ModelControl::Explicit,
         });
         let http = HttpSettings { admission: core.admission.clone(), ..HttpSettings::default() };
         let grpc = GrpcSettings { admission: core.admission.clone(), ..GrpcSettings::default() };

@@ -12,9 +12,9 @@ use crate::device::DeviceSpec;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelControl {
-    /// All.
+    /// All, and clients change nothing.
     None,
-    /// Those that are named.
+    /// Those that are named; clients load and unload others.
     Explicit,
 }
 
@@ -36,6 +36,19 @@ impl LogFormat {
             LogFormat::Json => "json",
         }
     }
+}
+
+/// What a level of the log must be.
+pub const LOG_LEVELS: &str =
+    "it must be off, error, warn, info, debug or trace, also by module: info,downbeat_server=debug";
+
+/// Whether a text says what to log. The log itself takes an unknown word for a module, and logs nothing else.
+pub fn is_log_level(text: &str) -> bool {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    text.split(',').all(|directive| {
+        let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level);
+        LEVELS.contains(&level.trim().to_ascii_lowercase().as_str())
+    })
 }
 
 /// Where profiles are kept unless a setting says otherwise: the user's cache.
@@ -115,3 +128,6 @@ impl<T: Show> Show for Vec<T> {
         format!("[{}]", self.iter().map(Show::show).collect::<Vec<_>>().join(", "))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,3 +127,35 @@ proptest! {
 fn an_array_is_no_request_even_where_its_elements_would_do() {
     assert!(refusal(json(r#" ["id",{},[]]"#)).contains("JSON object"));
 }
+
+#[test]
+fn no_json_is_read_without_room_for_what_it_says() {
+    let ones = vec!["1"; 10_000].join(",");
+    let texts = vec!["\"\""; 10_000].join(",");
+    let names: String = (0..10_000).map(|name| format!("\"{name}\":1,")).collect();
+    let input = r#""name":"x","datatype":"FP64","shape":[10000]"#;
+    for (body, least) in [
+        (format!(r#"{{"inputs":[{{{input},"data":[{ones}]}}]}}"#), 80_000),
+        (
+            format!(r#"{{"inputs":[{{"name":"x","datatype":"BYTES","shape":[10000],"data":[{texts}]}}]}}"#),
+            40_000,
+        ),
+        (format!(r#"{{"inputs":[{{"name":"x","datatype":"FP64","shape":[{ones}],"data":[1]}}]}}"#), 80_000),
+        (format!(r#"{{"inputs":[],"parameters":{{{names}"z":1}}}}"#), 10_000 * 100),
+    ] {
+        let body = Bytes::from(body);
+        let mut asked = 0;
+        decode_within("m", "", None, &body, &mut |more| {
+            asked += more;
+            Ok(())
+        })
+        .unwrap();
+        assert!(asked >= least, "{asked} for {}", String::from_utf8_lossy(&body[..80]));
+        let mut room = asked - 1;
+        let refused = decode_within("m", "", None, &body, &mut |more| {
+            room = room.checked_sub(more).ok_or_else(|| Failure::new(Reason::Overloaded, "no room"))?;
+            Ok(())
+        });
+        assert_eq!(refused.unwrap_err().reason, Reason::Overloaded);
+    }
+}

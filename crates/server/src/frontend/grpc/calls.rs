@@ -17,20 +17,17 @@ use downbeat_oip::proto::{
 use downbeat_oip::{Reason, TensorSpec, config, grpc};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::closing::Closing;
 use super::status::{status, timeout};
-use super::stream::{Answers, answers};
+use super::stream::{Answers, Requests, answers};
 use crate::frontend::identity;
+use crate::frontend::places::Places;
 use crate::service::Service;
 
 /// The calls, answered by a service.
 pub(super) struct Calls<S> {
-    service: Arc<S>,
-}
-
-impl<S: Service> Calls<S> {
-    pub(super) fn new(service: Arc<S>) -> Calls<S> {
-        Calls { service }
-    }
+    pub(super) service: Arc<S>,
+    pub(super) closing: Closing,
 }
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -87,20 +84,28 @@ impl<S: Service> GrpcInferenceService for Calls<S> {
 
     async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
         let timeout = timeout(request.metadata());
+        let place = places(&request).next().unwrap_or_default();
         let message = request.into_inner();
         let model = message.model_name.clone();
         let request = grpc::decode(message)
             .inspect_err(|failure| self.service.rejected(&model, failure.reason))
             .map_err(status)?;
-        let response = self.service.infer(request, timeout).await.map_err(status)?;
-        Ok(Response::new(grpc::encode(response)))
+        let answer = self.service.infer(request, &place, timeout).await.map_err(status)?;
+        let mut response = Response::new(grpc::encode(answer));
+        response.extensions_mut().insert(Places::one(place));
+        Ok(response)
     }
 
     type ModelStreamInferStream = Answers;
 
     async fn model_stream_infer(&self, request: Request<Streaming<ModelInferRequest>>) -> Answer<Answers> {
         let timeout = timeout(request.metadata());
-        Ok(Response::new(answers(Arc::clone(&self.service), request.into_inner(), timeout)))
+        let (arrived, outgoing) = (places(&request), Places::default());
+        let requests = Requests { messages: request.into_inner(), arrived, closing: self.closing.clone() };
+        let answers = answers(Arc::clone(&self.service), requests, outgoing.clone(), timeout);
+        let mut response = Response::new(answers);
+        response.extensions_mut().insert(outgoing);
+        Ok(response)
     }
 
     async fn model_config(&self, request: Request<ModelConfigRequest>) -> Answer<ModelConfigResponse> {
@@ -197,6 +202,11 @@ impl<S: Service> GrpcInferenceService for Calls<S> {
     async fn log_settings(&self, _: Request<Unsupported>) -> Answer<Unsupported> {
         Err(Status::unimplemented(identity::NO_LOGGING))
     }
+}
+
+/// The places of the messages that have come in.
+fn places<T>(request: &Request<T>) -> Places {
+    request.extensions().get().cloned().unwrap_or_default()
 }
 
 fn no_shared_memory() -> Answer<Unsupported> {

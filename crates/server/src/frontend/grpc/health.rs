@@ -4,13 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt, stream};
 use tokio::time::sleep;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use super::closing::Closing;
 use crate::service::Service;
 
 /// How long a watcher may have to wait for news.
@@ -20,13 +21,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 const KNOWN: [&str; 2] = ["", "inference.GRPCInferenceService"];
 
 pub(super) struct ServerHealth<S> {
-    service: Arc<S>,
-}
-
-impl<S: Service> ServerHealth<S> {
-    pub(super) fn new(service: Arc<S>) -> ServerHealth<S> {
-        ServerHealth { service }
-    }
+    pub(super) service: Arc<S>,
+    pub(super) closing: Closing,
 }
 
 fn serving<S: Service>(service: &S) -> ServingStatus {
@@ -70,6 +66,8 @@ impl<S: Service> Health for ServerHealth<S> {
                 }
             }
         });
-        Ok(Response::new(Box::pin(changes)))
+        // Nothing more will change then.
+        let end = stream::once(async { Err(Closing::status()) });
+        Ok(Response::new(Box::pin(changes.take_until(self.closing.clone().wait()).chain(end))))
     }
 }

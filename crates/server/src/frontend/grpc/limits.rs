@@ -1,4 +1,4 @@
-//! What surrounds every call: compression as the client does it, and a clear word on messages that are too big.
+//! What surrounds every call: compression as the client does it, and a clear word on messages that are none.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use tonic::{Code, Status};
 
 use super::status::status;
 use crate::admission::Admission;
-use crate::frontend::incoming::Counted;
 use crate::service::Service;
 
 /// Answers compressed only who sends compressed. All gRPC libraries *accept* compression, asked or not; taking them at
@@ -25,20 +24,6 @@ pub(super) async fn answer_in_kind(mut request: Request, next: Next) -> Response
     next.run(request).await
 }
 
-/// Counts what comes in.
-pub(super) async fn count<S: Service>(
-    State(limits): State<Arc<Limits<S>>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let service = Arc::clone(&limits.service);
-    let refuse = move |failure: Failure| {
-        service.rejected("", failure.reason);
-        status(failure).into()
-    };
-    next.run(request.map(|body| Counted::messages(body, &limits.admission, refuse))).await
-}
-
 /// What comes in, and how much of it.
 pub(super) struct Limits<S> {
     pub(super) service: Arc<S>,
@@ -46,25 +31,28 @@ pub(super) struct Limits<S> {
     pub(super) admission: Admission,
 }
 
-/// The library refuses a message that is too long as out of range, and one that is too long when unpacked as exhausting.
-/// Here both are exhausting, counted, and say the limit.
-pub(super) async fn explain_too_big<S: Service>(
+/// The library blames itself for a message that it cannot read. Here that is the client's, and counted.
+pub(super) async fn explain_undecodable<S: Service>(
     State(limits): State<Arc<Limits<S>>>,
     request: Request,
     next: Next,
 ) -> Response {
     let response = next.run(request).await;
-    if Status::from_header_map(response.headers()).is_none_or(|status| !is_too_big(&status)) {
-        return response;
+    match Status::from_header_map(response.headers()) {
+        Some(error) if is_undecodable(&error) => {
+            limits.service.rejected("", Reason::Invalid);
+            status(undecodable(&error)).into_http()
+        }
+        _ => response,
     }
-    limits.service.rejected("", Reason::TooBig);
-    let limit = limits.message_bytes_max;
-    let message = format!("the message is larger than {limit} bytes, which is the server's limit");
-    status(Failure::new(Reason::TooBig, message)).into_http()
 }
 
-/// Whether the library says that a message is longer than the limit. Nothing in Downbeat answers with out of range.
-pub(super) fn is_too_big(status: &Status) -> bool {
-    status.code() == Code::OutOfRange
-        || (status.code() == Code::ResourceExhausted && status.message().starts_with("Error decompressing"))
+/// Whether the library says that a message cannot be read. Nothing in Downbeat speaks of protobuf.
+pub(super) fn is_undecodable(status: &Status) -> bool {
+    status.code() == Code::Internal && status.message().starts_with("failed to decode Protobuf message")
+}
+
+/// What the client is told of that.
+pub(super) fn undecodable(error: &Status) -> Failure {
+    Failure::new(Reason::Invalid, format!("the message is not one of this call: {}", error.message()))
 }

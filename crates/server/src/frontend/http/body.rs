@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use super::HttpSettings;
-use crate::frontend::incoming::Counted;
+use crate::admission::Permit;
 use crate::frontend::offload::offload;
 
 /// How much of a refused body is still read, and for how long. Many clients look for an answer only after they have
@@ -19,8 +19,13 @@ use crate::frontend::offload::offload;
 const LINGER_BYTES: usize = 256 << 20;
 const LINGER: Duration = Duration::from_secs(5);
 
-/// The body, unpacked.
-pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &HttpSettings) -> Result<Bytes, Failure> {
+/// The body, unpacked. `place` holds what it takes.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    settings: &HttpSettings,
+    place: &Permit,
+) -> Result<Bytes, Failure> {
     let limit = settings.body_bytes_max;
     let encoding = headers
         .get(CONTENT_ENCODING)
@@ -30,8 +35,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &HttpSetting
         linger(body);
         return Err(too_big(limit));
     }
-    let body = Counted::whole(body, &settings.admission);
-    let packed = match timeout(settings.body_timeout, collect(body, limit)).await {
+    let packed = match timeout(settings.body_timeout, collect(body, limit, place)).await {
         Ok(collected) => collected?,
         Err(_) => {
             return Err(Failure::new(
@@ -44,23 +48,33 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &HttpSetting
         None => Ok(packed),
         Some(encoding) => {
             // What comes out may be long though what goes in is short.
-            offload(usize::MAX, move || encoding.decode(&packed, limit)).await.map(Bytes::from)
+            let room = place.share();
+            let unpack = move || encoding.decode_within(&packed, limit, &mut |more| room.hold_more(more));
+            let unpacked = offload(usize::MAX, unpack).await?;
+            place.hold(unpacked.len() as u64)?;
+            Ok(unpacked.into())
         }
     }
 }
 
-async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
+async fn collect(mut body: Body, limit: usize, place: &Permit) -> Result<Bytes, Failure> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = match frame {
             Ok(frame) => frame,
-            Err(error) => return Err(broken(error, body)),
+            Err(error) => {
+                return Err(Failure::new(Reason::Invalid, format!("the body ended too early: {error}")));
+            }
         };
         let Ok(data) = frame.into_data() else { continue };
         if first.len() + rest.len() + data.len() > limit {
             linger(body);
             return Err(too_big(limit));
+        }
+        if let Err(failure) = place.hold_more(data.len() as u64) {
+            linger(body);
+            return Err(failure);
         }
         // A body that came in one piece, as small ones do, is taken as it is.
         if first.is_empty() && rest.is_empty() {
@@ -71,17 +85,6 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
         }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
-}
-
-/// Why a body cannot be read.
-fn broken(error: axum::Error, body: Body) -> Failure {
-    match error.into_inner().downcast::<Failure>() {
-        Ok(failure) => {
-            linger(body);
-            *failure
-        }
-        Err(error) => Failure::new(Reason::Invalid, format!("the body ended too early: {error}")),
-    }
 }
 
 /// Reads on for a while, so that the client comes to read the answer.

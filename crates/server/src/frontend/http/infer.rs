@@ -6,12 +6,14 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use downbeat_oip::rest::{OutputForms, decode, decode_raw, encode};
+use downbeat_oip::rest::{OutputForms, decode_raw, decode_within, encode};
 use downbeat_oip::{Failure, InferRequest, InferResponse, Reason};
 
 use super::model::ModelPath;
 use super::{App, body, reply};
+use crate::admission::Permit;
 use crate::frontend::offload::offload;
+use crate::frontend::places::Places;
 use crate::service::Service;
 
 pub(super) async fn infer<S: Service>(
@@ -20,7 +22,8 @@ pub(super) async fn infer<S: Service>(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let (request, forms) = match read(&app, &path, &headers, body).await {
+    let place = app.settings.admission.permit();
+    let (request, forms) = match read(&app, &path, &headers, body, &place).await {
         Ok(read) => read,
         Err(failure) => {
             // Of a model that is not there, nothing else is worth saying.
@@ -30,9 +33,9 @@ pub(super) async fn infer<S: Service>(
             return reply::failure(&failure);
         }
     };
-    let result = match app.service.infer(request, None).await {
+    let result = match app.service.infer(request, &place, None).await {
         // An answer that cannot be written is refused, but not counted as rejected: the service has counted it.
-        Ok(response) => write(response, forms).await,
+        Ok(response) => write(response, forms, place).await,
         Err(failure) => Err(failure),
     };
     result.unwrap_or_else(|failure| reply::failure(&failure))
@@ -43,9 +46,10 @@ async fn read<S: Service>(
     path: &ModelPath,
     headers: &HeaderMap,
     body: Body,
+    place: &Permit,
 ) -> Result<(InferRequest, OutputForms), Failure> {
     let header_length = header_length(headers)?;
-    let body = body::read(headers, body, &app.settings).await?;
+    let body = body::read(headers, body, &app.settings, place).await?;
     let ModelPath { model, version } = path;
     if header_length == Some(0) {
         let inputs = app.service.metadata(model, version)?.inputs;
@@ -55,18 +59,40 @@ async fn read<S: Service>(
     // Binary tensors are not looked at: only the JSON takes time.
     let json_bytes = header_length.unwrap_or(body.len());
     let ModelPath { model, version } = path.clone();
-    offload(json_bytes, move || decode(&model, &version, header_length, &body)).await
+    let room = place.share();
+    let has_binary = json_bytes < body.len();
+    let (request, forms, came, read) = offload(json_bytes, move || {
+        let mut read = 0;
+        let mut ask = |more| {
+            read += more;
+            room.hold_more(more)
+        };
+        let (request, forms) = decode_within(&model, &version, header_length, &body, &mut ask)?;
+        Ok((request, forms, body.len() as u64, read))
+    })
+    .await?;
+    // Tensors behind the JSON stay where they came in, and keep all of it.
+    place.hold(if has_binary { came + read } else { read })?;
+    Ok((request, forms))
 }
 
-async fn write(response: InferResponse, forms: OutputForms) -> Result<Response, Failure> {
-    let json_bytes = response
+async fn write(response: InferResponse, forms: OutputForms, place: Permit) -> Result<Response, Failure> {
+    let json_bytes: usize = response
         .outputs
         .iter()
         .filter(|output| !forms.is_binary(&output.name))
         .map(|output| output.data.len())
         .sum();
-    offload(json_bytes, move || encode(&response, &forms)).await.map(reply::inference)
+    let bytes: usize = response.outputs.iter().map(|output| output.data.len()).sum();
+    place.insist((bytes + JSON_FACTOR * json_bytes) as u64);
+    let encoded = offload(json_bytes, move || encode(&response, &forms)).await?;
+    let mut response = reply::inference(encoded);
+    response.extensions_mut().insert(Places::one(place));
+    Ok(response)
 }
+
+/// How much longer a tensor can be in JSON: `false,` takes six times what a BOOL does, and `\u0000` what a character may.
+const JSON_FACTOR: usize = 6;
 
 fn header_length(headers: &HeaderMap) -> Result<Option<usize>, Failure> {
     let Some(value) = headers.get(reply::HEADER_LENGTH) else { return Ok(None) };

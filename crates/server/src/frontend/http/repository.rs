@@ -111,13 +111,18 @@ pub(super) async fn read<S: Service, T: DeserializeOwned + Default>(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<T, Failure> {
-    let body = body::read(headers, body, &app.settings).await?;
+    let place = app.settings.admission.permit();
+    let body = body::read(headers, body, &app.settings, &place).await?;
     if body.is_empty() {
         return Ok(T::default());
     }
+    place.hold_more(JSON_FACTOR * body.len() as u64)?;
     serde_json::from_slice(&body)
         .map_err(|error| Failure::new(Reason::Invalid, format!("the request's JSON is wrong: {error}")))
 }
+
+/// How much more than its text JSON can take once it is read: a digit and a comma become a value in a list that doubles.
+const JSON_FACTOR: u64 = 32;
 
 pub(super) fn done(result: Result<(), Failure>) -> Response {
     match result {

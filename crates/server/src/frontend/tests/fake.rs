@@ -11,10 +11,14 @@ use downbeat_scale::{Autoscaler, Decision, Settings, Signals};
 use downbeat_sched::{Span, Time};
 use tokio::sync::Semaphore;
 
+use crate::admission::Permit;
 use crate::service::{IndexEntry, ModelMetadata, Service};
 
+/// What the model `large` answers.
+pub(super) const LARGE_BYTES: usize = 20 << 20;
+
 #[derive(Debug)]
-pub(super) struct Fake {
+pub(in crate::frontend) struct Fake {
     pub(super) unready: AtomicBool,
     /// Requests that reached the service, with their timeouts.
     pub(super) seen: Mutex<Vec<(InferRequest, Option<Duration>)>>,
@@ -50,7 +54,7 @@ impl Fake {
         super::soon(self.begun.acquire()).await.unwrap().forget();
     }
 
-    pub(super) fn rejections(&self) -> Vec<(String, Reason)> {
+    pub(in crate::frontend) fn rejections(&self) -> Vec<(String, Reason)> {
         self.rejected.lock().unwrap().clone()
     }
 
@@ -80,6 +84,7 @@ impl Service for Fake {
     async fn infer(
         &self,
         request: InferRequest,
+        place: &Permit,
         timeout: Option<Duration>,
     ) -> Result<InferResponse, Failure> {
         let mut attempt = Attempt { cancelled: &self.cancelled, ended: false };
@@ -102,6 +107,11 @@ impl Service for Fake {
             let data = f32::NAN.to_le_bytes().to_vec().into();
             outputs = vec![Tensor::new("x", DataType::Fp32, vec![1], data)?];
         }
+        if request.model == "large" {
+            let data = vec![7; LARGE_BYTES];
+            outputs = vec![Tensor::new("x", DataType::Uint8, vec![LARGE_BYTES as u64], data.into())?];
+        }
+        place.insist(outputs.iter().map(|output| output.data.len() as u64).sum());
         Ok(InferResponse {
             model: request.model,
             version: "1".into(),

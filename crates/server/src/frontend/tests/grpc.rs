@@ -14,7 +14,7 @@ use downbeat_oip::proto::{
     ServerLiveRequest, ServerMetadataRequest, ServerReadyRequest, Unsupported,
 };
 use futures_util::StreamExt;
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -227,6 +227,51 @@ async fn shutting_down_answers_the_calls_that_were_begun() {
     server.stop();
     server.service.gate.add_permits(1);
     soon(call).await.unwrap().unwrap();
+    server.ended().await;
+}
+
+/// The status of a call with one message of these bytes, over bare HTTP/2.
+pub(super) async fn raw_call(server: &Running, method: &str, message: &[u8]) -> Status {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut bare, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let body = [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat();
+    let call =
+        hyper::Request::post(format!("http://{}/inference.GRPCInferenceService/{method}", server.address))
+            .header("content-type", "application/grpc")
+            .body(http_body_util::Full::new(Bytes::from(body)))
+            .unwrap();
+    let (head, body) = soon(bare.send_request(call)).await.unwrap().into_parts();
+    match Status::from_header_map(&head.headers) {
+        Some(status) => status,
+        None => {
+            let trailers = soon(body.collect()).await.unwrap().trailers().cloned().unwrap();
+            Status::from_header_map(&trailers).unwrap()
+        }
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_are_the_clients_fault_and_counted() {
+    let (server, mut client) = Running::grpc().await;
+    // What is no protobuf at all; and a name that is not UTF-8, which shows when it is read.
+    for bytes in [&b"hello"[..], b"\x0a\x01\xff"] {
+        let status = raw_call(&server, "ModelInfer", bytes).await;
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    }
+    assert_eq!(server.service.rejections(), vec![(String::new(), Reason::Invalid); 2]);
+    client.model_infer(request("echo", "", vec![])).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_watch_of_the_health_ends_with_the_server() {
+    let (mut server, _client) = Running::grpc().await;
+    let mut health = HealthClient::new(server.channel().await);
+    let mut watch = health.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
+    assert_eq!(soon(watch.message()).await.unwrap().unwrap().status(), ServingStatus::Serving);
+    server.stop();
+    assert_eq!(soon(watch.message()).await.unwrap_err().code(), Code::Unavailable);
     server.ended().await;
 }
 

@@ -1,10 +1,12 @@
 //! Streams of requests.
 
+use downbeat_oip::Reason;
 use downbeat_oip::proto::ModelInferRequest;
 use downbeat_oip::proto::infer_parameter::ParameterChoice;
+use futures_util::StreamExt;
 use tonic::Code;
 
-use super::grpc::request;
+use super::grpc::{raw_call, request};
 use super::{Running, soon};
 use crate::frontend::GrpcSettings;
 
@@ -60,4 +62,28 @@ async fn a_message_too_big_ends_the_stream_with_the_reason() {
     let status = soon(answers.message()).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert!(status.message().contains("1000 bytes"), "{status}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_server_once_its_requests_are_answered() {
+    let (mut server, mut client) = Running::grpc().await;
+    let requests =
+        futures_util::stream::iter([request("gate", "1", vec![1])]).chain(futures_util::stream::pending());
+    let mut answers = client.model_stream_infer(requests).await.unwrap().into_inner();
+    server.service.one_begun().await;
+    server.stop();
+    server.service.gate.add_permits(1);
+    assert_eq!(soon(answers.message()).await.unwrap().unwrap().infer_response.unwrap().id, "1");
+    assert_eq!(soon(answers.message()).await.unwrap_err().code(), Code::Unavailable);
+    server.ended().await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_end_the_stream_with_the_reason() {
+    let (server, client) = Running::grpc().await;
+    drop(client);
+    // A name that is not UTF-8: well-formed, until it is read.
+    let answers = raw_call(&server, "ModelStreamInfer", b"\x0a\x01\xff").await;
+    assert_eq!(answers.code(), Code::InvalidArgument, "{answers}");
+    assert_eq!(server.service.rejections(), [(String::new(), Reason::Invalid)]);
 }

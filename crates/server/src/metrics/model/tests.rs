@@ -29,3 +29,13 @@ fn the_series_of_a_model_end_when_it_is_unloaded_and_not_when_it_is_loaded_again
     drop(kept);
     assert_eq!(series_of(&metrics, "kept"), 0);
 }
+
+#[test]
+fn statistics_tell_how_long_failures_took() {
+    let metrics = Metrics::new().unwrap();
+    let meter = metrics.model("m", "1", Span::from_millis(100));
+    meter.failed(Reason::Expired);
+    meter.spent_on_failure(Span::from_millis(30));
+    let fail = meter.statistics().inference_stats.unwrap().fail.unwrap();
+    assert_eq!((fail.count, fail.ns), (1, 30_000_000));
+}
