@@ -7,6 +7,8 @@
     reason = "a benchmark prints, and tells real time"
 )]
 
+mod generated;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,6 +22,33 @@ fn main() {
     if wanted("day") {
         println!("A day, four-fold between night and peak, two surges, 20 models (autoscale-day.toml)\n");
         table(&replay(&folder.join("autoscale-day.toml")));
+    }
+    if wanted("seeds") {
+        println!("\nOther arrivals of the same day, and days that nothing was chosen by\n");
+        println!(
+            "{:<18} {:>6} {:>6} {:>9} {:>11} {:>8} {:>15} {:>8} {:>14} {:>7} {:>10} {:>8} {:>7}",
+            "day",
+            "seed",
+            "peak",
+            "GPU-hours",
+            "clairvoyant",
+            "saved %",
+            "of clairvoyant",
+            "bad %",
+            "model-minutes",
+            "missed",
+            "unexcused",
+            "changes",
+            "s"
+        );
+        let committed = load(&folder.join("autoscale-day.toml"));
+        for seed in seeds(&asked, &[2, 3]) {
+            one_line("autoscale-day", &committed, seed);
+        }
+        for seed in seeds(&asked, &[1, 2, 3, 4]) {
+            let day = generated::day(seed);
+            one_line(&day.name, &day, seed);
+        }
     }
     if wanted("constant") {
         println!("\nA day of constant load (autoscale-constant.toml), by share of its rate\n");
@@ -44,6 +73,53 @@ fn replay(path: &Path) -> ReplayReport {
     let report = replay.run(&|| {});
     println!("{} requests in {:.0} s\n", report.requests_simulated, begin.elapsed().as_secs_f64());
     report
+}
+
+/// The seeds that were asked for by number, or else the usual ones.
+fn seeds(asked: &[String], usual: &[u64]) -> Vec<u64> {
+    let given: Vec<u64> = asked.iter().filter_map(|asked| asked.parse().ok()).collect();
+    if given.is_empty() { usual.to_vec() } else { given }
+}
+
+/// Downbeat's autoscaler beside the clairvoyant on one day.
+fn one_line(name: &str, scenario: &Scenario, seed: u64) {
+    let begin = Instant::now();
+    let replay = Replay::new(scenario, seed).unwrap_or_else(|error| panic!("{error}"));
+    let report = replay.run_beside_the_clairvoyant(&|| {});
+    let [run, .., least] = &report.runs[..] else { panic!("there are two runs") };
+    println!(
+        "{name:<18} {seed:>6} {:>6} {:>9.1} {:>11.1} {:>8.1} {:>15.2} {:>8.3} {:>14} {:>7} {:>10} {:>8} {:>7.0}",
+        least.gpus_most,
+        run.gpu_hours,
+        least.gpu_hours,
+        100.0 * run.saved,
+        run.saved_of_clairvoyant,
+        100.0 * run.bad_rate,
+        run.model_minutes,
+        run.missed,
+        run.missed_unexcused,
+        run.changes,
+        begin.elapsed().as_secs_f64()
+    );
+    for (minute, missed) in run.minutes.iter().enumerate() {
+        let at_s = 60.0 * minute as f64;
+        let excused =
+            report.excuses.iter().any(|excuse| excuse.from_s < at_s + 60.0 && at_s < excuse.until_s);
+        if missed.bad_rate_worst > 0.01 && !excused {
+            println!(
+                "    missed at {:02}:{:02}: {:.1} % bad with {} GPUs and {} coming, {:.1} needed",
+                minute / 60,
+                minute % 60,
+                100.0 * missed.bad_rate_worst,
+                missed.gpus,
+                missed.coming,
+                missed.needed
+            );
+        }
+    }
+    for note in &report.notes {
+        println!("note: {note}");
+    }
 }
 
 fn table(report: &ReplayReport) {
