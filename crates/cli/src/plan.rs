@@ -243,6 +243,7 @@ impl Session {
         verify: bool,
     ) -> anyhow::Result<Made> {
         let (made, seconds) = self.run(problem, solver.name(), |run| -> anyhow::Result<Made> {
+            let from = from.map(|from| &from.layout[..]);
             if !verify {
                 return Ok(Made { plan: downbeat_plan::plan(problem, solver, run, from)?, replay: None });
             }
