@@ -7,6 +7,7 @@
 mod cluster;
 mod goodput;
 mod outcome;
+mod page;
 pub mod report;
 mod run;
 mod scenario;
@@ -14,6 +15,7 @@ mod site;
 mod verify;
 
 pub use goodput::{CacheError, Goodput};
+pub use page::day_page;
 pub use report::DayReport;
 pub use run::{DayRunError, simulate_day};
 pub use scenario::{DayError, DayScenario, GpuFault};

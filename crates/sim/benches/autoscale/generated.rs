@@ -50,7 +50,8 @@ pub(crate) fn day(seed: u64) -> Scenario {
             }
         })
         .collect();
-    let gpus = 8;
+    // Enough to begin with: a run that starts short of GPUs says nothing about scaling.
+    let gpus = (1.25 * MEAN_GPUS * calm.pieces()[0].rate / calm.mean_rate()).ceil() as u32 + 1;
     let at = Span::from_secs_f64(random.random_range(1.0..23.0) * 3_600.0);
     let faults = (0..random.random_range(1..=2)).map(|gpu| Fault { gpu: GpuId(gpu), at }).collect();
     let settings = downbeat_scale::Settings::between(2, 80).expect("2 is less than 80");
