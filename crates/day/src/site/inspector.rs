@@ -1,6 +1,9 @@
 //! Watches a change while it is carried out: it knows the steps as they are written and the GPUs' tables, and nothing of how they
 //! were planned.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use downbeat_epochs::Undertaking;
