@@ -82,7 +82,7 @@ pub(crate) fn report(day: &DayScenario, seed: u64, site: Site<'_>, mut facts: Fa
             Driver::Nvml => "nvml".to_owned(),
             Driver::MigParted => "mig-parted".to_owned(),
         },
-        provision_s: day.provision.as_secs_f64(),
+        provision_s: day.settings.provision.as_secs_f64(),
         gpu_hours,
         gpus_least: gpus().min().unwrap_or(0),
         gpus_most: gpus().max().unwrap_or(0),

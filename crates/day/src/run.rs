@@ -140,7 +140,7 @@ fn windows(day: &DayScenario, scenario: &Scenario) -> Vec<Window> {
         // A GPU must be emptied before.
         Driver::MigParted => times.repartition_s + times.migrate_remote_s + times.delete_s,
     };
-    let allowed_s = day.provision.as_secs_f64() + cut_s + times.create_s + GRACE_S;
+    let allowed_s = day.settings.provision.as_secs_f64() + cut_s + times.create_s + GRACE_S;
     let surges = rises(scenario).into_iter().map(|at| (at, "surge"));
     let failures = day.faults.iter().map(|fault| (fault.at, "failure"));
     let mut windows: Vec<Window> = surges

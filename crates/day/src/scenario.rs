@@ -33,8 +33,6 @@ pub struct DayScenario {
     pub settings: Settings,
     /// How often is decided.
     pub interval: Span,
-    /// How long a GPU takes from being asked for to being there.
-    pub provision: Span,
     /// Each service's rate over time, relative to its mean.
     pub traces: Vec<Arc<RateTrace>>,
     /// GPUs that fail, the first failure first.

@@ -120,7 +120,7 @@ impl<'a> Site<'a> {
         for step in &undertaking.transition().steps {
             self.gpus.entry(step.gpu).or_insert_with(|| {
                 self.record.gpu_comes(step.gpu, now);
-                now + self.day.provision
+                now + self.day.settings.provision
             });
         }
         let inspector = Inspector::new(&self.day.catalogue, &self.layout, &undertaking);

@@ -3,12 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+mod number;
+
 use downbeat_mig::Catalogue;
 use downbeat_plan::solvers::Auto;
-use downbeat_plan::{GpuLayout, Infeasible, Plan, Problem, Run, Unsolved, plan};
+use downbeat_plan::{GpuLayout, Infeasible, Plan, Problem, Run, Service, Unsolved, plan};
 use downbeat_scale::{Autoscaler, Forecast, Reason, Signals};
 use downbeat_sched::{Span, Time};
-use downbeat_transition::{Comparison, Layout, Options};
+use downbeat_transition::{Comparison, Layout, Options, PlanError, Transition};
 
 use crate::demand::Demand;
 use crate::supply::{gpus_of, layout_of, names};
@@ -28,6 +30,9 @@ const SHARE_STEP: f64 = 0.95;
 
 /// ...until nothing is left of it but an instance for each service.
 const SHARE_MIN: f64 = 0.05;
+
+/// Out of turn, further GPUs are taken where they are there in this share of the time that the smallest layout takes.
+const QUICKER: f64 = 0.6;
 
 /// What a conductor sees.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +75,13 @@ struct Urgent {
 impl Conductor {
     /// A conductor of the services, GPUs and measurements of `problem`, whose rates are what to expect at first.
     pub fn new(problem: Problem, catalogue: Catalogue, settings: Settings) -> Conductor {
-        let scaling =
-            downbeat_scale::Settings { provision: settings.lead, ..downbeat_scale::Settings::advisory() };
+        // Plans allow for nearly as many bad requests as objectives do: fewer than that are no overload.
+        let scaling = downbeat_scale::Settings {
+            provision: settings.lead,
+            react: Span::from_millis(30_000),
+            bad_rate_max: 0.01,
+            ..downbeat_scale::Settings::advisory()
+        };
         let demand = |rate_rps: f64| {
             Demand::new(rate_rps, Forecast::with_season(settings.season), Autoscaler::new(scaling.clone()))
         };
@@ -236,15 +246,17 @@ impl Conductor {
                 "{why}{gpus} GPUs serve what is expected, and no fewer would"
             ))));
         }
-        let from = Layout { services: names(&self.problem), ..seen.layout.clone() };
-        let to = layout_of(&self.problem, &made.layout);
-        let options = Options {
-            driver: self.settings.driver,
-            spare_max: self.settings.spare_max,
-            comparison: Comparison { renumber: true, services_may_differ: true },
-            times: self.settings.times,
+        let beside = (cause != Cause::Epoch).then(|| self.beside(seen.layout, supply, &made, run)).flatten();
+        let way = self.way(seen.layout, &made);
+        let beside = beside.and_then(|plan| Some((self.way(seen.layout, &plan).ok()?, plan)));
+        let (made, way) = match (way, beside) {
+            (Ok(way), Some((quick, _))) if self.takes(&quick, seen) > QUICKER * self.takes(&way, seen) => {
+                (made, Ok(way))
+            }
+            (_, Some((quick, plan))) => (plan, Ok(quick)),
+            (way, None) => (made, way),
         };
-        let transition = match downbeat_transition::plan(&from, &to, &self.catalogue, &options) {
+        let transition = match way {
             Ok(transition) => transition,
             Err(error) => {
                 self.planned_rps = before;
@@ -269,6 +281,68 @@ impl Conductor {
             plan: made,
             transition,
         })))
+    }
+
+    /// The steps from what there is to a plan.
+    fn way(&self, layout: &Layout, plan: &Plan) -> Result<Transition, PlanError> {
+        let from = Layout { services: names(&self.problem), ..layout.clone() };
+        let to = layout_of(&self.problem, &plan.layout);
+        let options = Options {
+            driver: self.settings.driver,
+            spare_max: self.settings.spare_max,
+            comparison: Comparison { renumber: true, services_may_differ: true },
+            times: self.settings.times,
+        };
+        downbeat_transition::plan(&from, &to, &self.catalogue, &options)
+    }
+
+    /// How long a transition takes in seconds, GPUs that are not there included.
+    fn takes(&self, transition: &Transition, seen: &Seen<'_>) -> f64 {
+        let is_there = |gpu: u32| seen.layout.gpus.iter().any(|there| there.gpu == gpu);
+        let comes = transition.steps.iter().any(|step| !is_there(step.gpu));
+        let provision_s = if comes { self.settings.provision.as_secs_f64() } else { 0.0 };
+        transition.expected_s + provision_s
+    }
+
+    /// What there is, with further GPUs beside it for what it lacks of a plan; `None` where it lacks nothing, or GPUs are too few.
+    fn beside(&self, layout: &Layout, supply: &Supply, plan: &Plan, run: &Run<'_>) -> Option<Plan> {
+        let lacks = |service: usize| self.planned_rps[service] - supply.rps(&self.problem, service);
+        let lacking: Vec<usize> = (0..self.demands.len()).filter(|&service| lacks(service) > 0.0).collect();
+        let there: Vec<GpuLayout> =
+            gpus_of(layout).into_iter().filter(|gpu| !gpu.instances.is_empty()).collect();
+        let mut rest = self.problem.clone();
+        rest.services = lacking
+            .iter()
+            .map(|&service| Service {
+                rate_rps: lacks(service),
+                min_replicas: 1,
+                headroom: 1.0,
+                ..self.problem.services[service].clone()
+            })
+            .collect();
+        rest.curves = lacking.iter().map(|&service| self.problem.curves[service].clone()).collect();
+        for pool in &mut rest.pools {
+            let taken = there.iter().filter(|gpu| gpu.gpu_type == pool.gpu.name).count() as u32;
+            pool.count = pool.count.map(|count| count.saturating_sub(taken));
+        }
+        if rest.services.is_empty() || rest.pools.iter().all(|pool| pool.count == Some(0)) {
+            return None;
+        }
+        let more = downbeat_plan::plan(&rest, &Auto, run, None).ok()?;
+        let mut beside = plan.clone();
+        beside.gpus = there.len() as u32 + more.gpus;
+        beside.layout = number::beside(there, more.layout, &self.known);
+        beside.cost = beside.layout.iter().map(|gpu| cost(&self.problem, &gpu.gpu_type)).sum();
+        beside.proved_optimal = false;
+        let objective = if self.problem.minimises_cost() { beside.cost } else { f64::from(beside.gpus) };
+        beside.gap = ((objective - beside.lower_bound) / objective).max(0.0);
+        let supply = Supply::of(&self.problem, &layout_of(&self.problem, &beside.layout));
+        for (index, service) in beside.services.iter_mut().enumerate() {
+            service.provided_rps = supply.rps(&self.problem, index);
+            service.instances = supply.instances(index);
+        }
+        beside.notes.push("further GPUs beside what there is: quicker than the smallest layout".to_owned());
+        Some(beside)
     }
 
     /// A plan for what is wanted, or, where GPUs are too few, for as large a share of it as they serve.
@@ -321,4 +395,9 @@ impl Conductor {
     fn on_forecast_clock(&self, now: Time) -> Time {
         now + self.settings.history
     }
+}
+
+/// What a GPU costs.
+fn cost(problem: &Problem, gpu_type: &str) -> f64 {
+    problem.pools.iter().find(|pool| pool.gpu.name == gpu_type).map_or(1.0, |pool| pool.cost)
 }

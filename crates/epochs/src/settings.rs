@@ -10,6 +10,8 @@ pub struct Settings {
     pub epoch: Span,
     /// How long a change may take, a GPU's coming included: what is expected within this time must be served by what there is.
     pub lead: Span,
+    /// How long a GPU takes to come.
+    pub provision: Span,
     /// What is planned for over what is expected, as a factor.
     pub headroom: f64,
     /// After how long traffic repeats itself.
@@ -30,6 +32,7 @@ impl Default for Settings {
         Settings {
             epoch: Span::from_millis(3_600_000),
             lead: Span::from_millis(600_000),
+            provision: Span::from_millis(120_000),
             headroom: 1.1,
             season: Span::from_millis(86_400_000),
             history: Span::ZERO,

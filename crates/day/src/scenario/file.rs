@@ -90,11 +90,6 @@ pub(super) fn day(text: &str, origin: &Path, simulator: &dyn Simulator) -> Resul
         },
         traces: traces(&source, &file.day, &problem, folder)?,
         interval: source.time("interval_s", day.interval_s.as_ref(), Span::from_millis(5_000))?,
-        provision: source.time_or_none(
-            "provision_s",
-            day.provision_s.as_ref(),
-            Span::from_millis(120_000),
-        )?,
         faults: faults(&source, file.fault.as_deref().unwrap_or_default())?,
         problem,
         catalogue,
@@ -112,6 +107,7 @@ fn settings(source: &Source<'_>, day: &Day) -> Result<Settings, DayError> {
     Ok(Settings {
         epoch: source.time("epoch_s", day.epoch_s.as_ref(), usual.epoch)?,
         lead: source.time("lead_s", day.lead_s.as_ref(), usual.lead)?,
+        provision: source.time_or_none("provision_s", day.provision_s.as_ref(), usual.provision)?,
         headroom: match &day.headroom {
             Some(headroom) => source.number("headroom", headroom, 1.0, 10.0)?,
             None => usual.headroom,

@@ -53,7 +53,7 @@ fn every_key_is_read() {
     assert_eq!(day.settings.epoch, Span::from_millis(900_000));
     assert_eq!(day.settings.history, Span::from_millis(14_400_000));
     assert_eq!((day.settings.driver, day.settings.times), (Driver::MigParted, StepTimes::PAPER_2024));
-    assert_eq!((day.settings.spare_max, day.provision), (Some(0), Span::ZERO));
+    assert_eq!((day.settings.spare_max, day.settings.provision), (Some(0), Span::ZERO));
     assert_eq!(day.faults, [GpuFault { gpu: 2, at: Span::from_millis(60_000) }]);
 }
 

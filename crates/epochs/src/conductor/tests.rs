@@ -2,6 +2,7 @@ use std::path::Path;
 
 use downbeat_milp::Backend;
 use downbeat_plan::Unsimulated;
+use downbeat_transition::StepKind;
 
 use super::*;
 
@@ -145,6 +146,29 @@ fn losses_that_nothing_explains_are_answered_with_more() {
     cluster.pass(120, [100.0, 100.0], 0.05);
     assert_eq!(cluster.causes().first(), Some(&Cause::Overload));
     assert!(cluster.conductor.planned_rps()[0] > before[0] * 1.05);
+}
+
+#[test]
+fn a_surge_that_would_rearrange_everything_gets_gpus_beside_what_there_is() {
+    let mut cluster = Cluster::new(16);
+    for round in 0..6u32 {
+        cluster.pass(300, [100.0, 100.0], 0.0);
+        let rate = cluster.capacity(round as usize % 2) * 1.02;
+        let rates = if round % 2 == 0 { [rate, 100.0] } else { [100.0, rate] };
+        cluster.pass(120, rates, 0.0);
+    }
+    for (_, change) in cluster.changes.iter().filter(|(_, change)| change.cause == Cause::Surge) {
+        let beside = change.plan.notes.iter().any(|note| note.contains("beside what there is"));
+        let only_creates = change.transition.steps.iter().all(|step| step.kind == StepKind::Create);
+        assert!(!beside || only_creates, "{:?}", change.transition.steps);
+        assert!(
+            change.transition.expected_s <= 400.0,
+            "{} takes {}",
+            change.why,
+            change.transition.expected_s
+        );
+    }
+    assert!(cluster.causes().contains(&Cause::Surge));
 }
 
 #[test]

@@ -93,12 +93,14 @@ fn trace(fold: f64, humps: &[(f64, f64, f64)], surges: &[(u64, u64, f64)]) -> Ra
         };
         humps.iter().map(hump).sum()
     };
-    let highest = (0..24 * 12).map(|twelfth| height(f64::from(twelfth) / 12.0)).fold(0.0, f64::max);
+    let heights: Vec<f64> = (0..24 * 12).map(|twelfth| height(f64::from(twelfth) / 12.0)).collect();
+    let highest = heights.iter().copied().fold(0.0, f64::max);
+    let lowest = heights.iter().copied().fold(highest, f64::min);
     let mut csv = "time_s,rate\n".to_owned();
     for at in (0..=DAY_S).step_by(PIECE_S as usize) {
         let rise: f64 =
             surges.iter().filter(|(from, to, _)| (*from..*to).contains(&at)).map(|s| s.2).product();
-        let rate = (1.0 + (fold - 1.0) * height(at as f64 / 3_600.0) / highest) * rise;
+        let rate = (1.0 + (fold - 1.0) * (height(at as f64 / 3_600.0) - lowest) / (highest - lowest)) * rise;
         let _ = writeln!(csv, "{at},{rate:.4}");
     }
     RateTrace::parse(&csv, Path::new("generated")).expect("a trace as it should be")

@@ -29,7 +29,7 @@ fn main() {
             "{:<18} {:>6} {:>6} {:>9} {:>11} {:>8} {:>15} {:>8} {:>14} {:>7} {:>10} {:>8} {:>7}",
             "day",
             "seed",
-            "peak",
+            "GPUs",
             "GPU-hours",
             "clairvoyant",
             "saved %",
@@ -89,7 +89,7 @@ fn one_line(name: &str, scenario: &Scenario, seed: u64) {
     let [run, .., least] = &report.runs[..] else { panic!("there are two runs") };
     println!(
         "{name:<18} {seed:>6} {:>6} {:>9.1} {:>11.1} {:>8.1} {:>15.2} {:>8.3} {:>14} {:>7} {:>10} {:>8} {:>7.0}",
-        least.gpus_most,
+        format!("{}-{}", least.gpus_least, least.gpus_most),
         run.gpu_hours,
         least.gpu_hours,
         100.0 * run.saved,
