@@ -17,7 +17,7 @@ fn folder(day: &str) -> TempDir {
     let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/a100.csv");
     let problem = format!(
         "gpu = \"A100-40GB\"\nprofiles = {:?}\nrule = \"half\"\n\
-         [[service]]\nname = \"chat\"\nmodel = \"albert-large-v2\"\nrate_rps = 200\nslo_ms = 350\n",
+         [[service]]\nname = \"chat\"\nmodel = \"albert-large-v2\"\nrate_rps = 500\nslo_ms = 350\n",
         profiles.display()
     );
     fs::write(folder.path().join("problem.toml"), problem).unwrap();

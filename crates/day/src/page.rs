@@ -44,7 +44,7 @@ pub fn day_page(report: &DayReport) -> String {
 fn lead(report: &DayReport) -> Markup {
     html! {
         (format::number(report.duration_s / 3600.0)) " hours, " (format::count(report.requests)) " requests, "
-        strong { (format::percent(report.in_slo)) " in SLO" } ", on " (report.gpus_least) " to " (report.gpus_most) " GPUs whose layout was changed "
+        strong { (share(report.in_slo)) " in SLO" } ", on " (report.gpus_least) " to " (report.gpus_most) " GPUs whose layout was changed "
         (format::counted(report.changes.len(), "time")) "."
     }
 }
@@ -151,8 +151,8 @@ fn services(report: &DayReport) -> Markup {
                             td { (service.model) }
                             td { (format::number(service.slo_ms)) }
                             td { (format::count(service.requests)) }
-                            td { (format::percent(service.in_slo)) }
-                            td { (format::percent(service.in_slo_worst_minute)) }
+                            td { (share(service.in_slo)) }
+                            td { (share(service.in_slo_worst_minute)) }
                             td { (service.instances_least) " to " (service.instances_most) }
                         }
                     }
@@ -208,6 +208,11 @@ fn time_axis(report: &DayReport) -> Axis {
 
 fn marks(report: &DayReport) -> Vec<Mark> {
     report.windows.iter().map(|window| Mark::Up(window.from_s / 3600.0, window.why.clone())).collect()
+}
+
+/// A share of requests in SLO, never rounded up: 100 % is all of them.
+fn share(share: f64) -> String {
+    format!("{} %", (share * 1e4).floor() / 100.0)
 }
 
 /// Hours, minutes and seconds since the beginning.

@@ -13,6 +13,9 @@ const KINDS: [&str; 4] = ["create", "migrate", "delete", "repartition"];
 /// The height of a row, in CSS pixels.
 const ROW: usize = 16;
 
+/// In percent of the width: a step of a minute is to be seen in a day.
+const WIDTH_MIN: f64 = 0.2;
+
 /// No more steps of a change than this, lest the page become a wall.
 const STEPS_MAX: usize = 80;
 
@@ -85,7 +88,7 @@ fn chart(
                     @if let Some(until_s) = step.until_s { " to " (clock(until_s)) }
                     @if step.failed { ", failed" }
                 }
-                rect x=(percent(left)) y=(row_of(step) * ROW + 1) width=(percent(width.max(0.05))) height=(ROW - 2) {}
+                rect x=(percent(left)) y=(row_of(step) * ROW + 1) width=(percent(width.max(WIDTH_MIN))) height=(ROW - 2) {}
             }
         }
     };

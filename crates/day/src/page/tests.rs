@@ -94,6 +94,7 @@ fn the_page_shows_load_gpus_layouts_requests_in_slo_and_steps() {
         assert!(page.contains(part), "{part}");
     }
     assert!(page.contains("create 3g search on GPU 1@0"));
+    assert!(page.contains("99.9 %") && page.contains("98 %"));
     assert!(page.contains("From 1 to 2 GPUs") && page.contains("kept: 2 GPUs"));
 }
 

@@ -53,11 +53,12 @@ fn main() {
     if wanted("constant") {
         println!("\nA day of constant load (autoscale-constant.toml), by share of its rate\n");
         println!(
-            "{:>8} {:>6} {:>9} {:>9} {:>15} {:>9}",
-            "rps", "GPUs", "GPU-hours", "changes", "after 10 min", "bad %"
+            "{:>8} {:>6} {:>6} {:>9} {:>9} {:>15} {:>9}",
+            "rps", "seed", "GPUs", "GPU-hours", "changes", "after 10 min", "bad %"
         );
-        for share in [0.5, 1.0, 1.7] {
-            constant(&folder.join("autoscale-constant.toml"), share);
+        let seeds = seeds(&asked, &[1, 2]);
+        for share in [0.3, 0.5, 0.8, 1.0, 1.3, 1.7] {
+            seeds.iter().for_each(|&seed| constant(&folder.join("autoscale-constant.toml"), share, seed));
         }
     }
 }
@@ -158,13 +159,13 @@ fn table(report: &ReplayReport) {
     }
 }
 
-fn constant(path: &Path, share: f64) {
+fn constant(path: &Path, share: f64, seed: u64) {
     let scenario = load(path);
     let scenario = scenario.with_rate(scenario.total_rps * share);
-    let replay = Replay::new(&scenario, scenario.seed).unwrap_or_else(|error| panic!("{error}"));
+    let replay = Replay::new(&scenario, seed).unwrap_or_else(|error| panic!("{error}"));
     let run: ScaledRun = replay.run_alone(&|| {});
     println!(
-        "{:>8.0} {:>6} {:>9.1} {:>9} {:>15} {:>9.3}",
+        "{:>8.0} {seed:>6} {:>6} {:>9.1} {:>9} {:>15} {:>9.3}",
         scenario.total_rps,
         run.minutes.last().map_or(0, |minute| minute.gpus),
         run.gpu_hours,
