@@ -21,7 +21,7 @@ const MINUTE: Span = Span::from_millis(60_000);
 const PIECE: Span = Span::from_millis(300_000);
 
 /// Days before have other arrivals than this one.
-const YESTERDAY: u64 = 0x5eed_0f_da75;
+const YESTERDAY: u64 = 0x005e_ed0f_da75;
 
 /// How long after GPUs and instances can be there a surge or failure is over: a surge must last to be told from chance, and what
 /// has piled up must go.

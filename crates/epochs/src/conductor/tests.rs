@@ -2,7 +2,7 @@ use std::path::Path;
 
 use downbeat_milp::Backend;
 use downbeat_plan::Unsimulated;
-use downbeat_transition::StepKind;
+use downbeat_transition::{Options, StepKind};
 
 use super::*;
 

@@ -173,4 +173,7 @@ fn constant(path: &Path, share: f64, seed: u64) {
         run.changes_after_start,
         100.0 * run.bad_rate
     );
+    for change in run.log.iter().filter(|_| run.changes_after_start > 2) {
+        println!("    {:>6.0} s: {}", change.at_s, change.explanation);
+    }
 }
