@@ -11,7 +11,7 @@ comma := ,
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput \
 	bench-peers bench-overhead bench-prediction soak fuzz format clean test-clients setup-test setup-runtime \
 	setup-clients setup-triton bench-plan setup-solver bench-instructions test-threads setup-instructions \
-	bench-autoscale bench-transition
+	bench-autoscale bench-transition bench-day
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -54,8 +54,11 @@ demo-client: setup-runtime ## Install Triton's client for Python into .tools/dem
 bench-policies: ## Compare all policies on all scenarios (an hour on two cores; BENCH=quick for less)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
 
-bench-autoscale: ## Compare rules for the number of GPUs over a day, and hold a load constant for one (minutes; BENCH=day or constant)
+bench-autoscale: ## Compare rules for the number of GPUs over a day, and hold a load constant for one (minutes; BENCH=day, seeds or constant)
 	$(CARGO) bench --locked -p downbeat-sim --bench autoscale -- $(BENCH)
+
+bench-day: setup-solver ## Simulate the committed day, by seed, driver and what the forecast knows (minutes; BENCH="nvml 1" for less)
+	$(CARGO) bench --locked -p downbeat-day --bench day -- $(BENCH)
 
 bench-deadlines: ## Measure on a running server which deadlines are met, and how soon it says that one cannot be
 	$(CARGO) bench --locked -p downbeat --bench serving -- hopeless feasible overhead

@@ -243,6 +243,7 @@ impl Session {
         verify: bool,
     ) -> anyhow::Result<Made> {
         let (made, seconds) = self.run(problem, solver.name(), |run| -> anyhow::Result<Made> {
+            let from = from.map(|from| &from.layout[..]);
             if !verify {
                 return Ok(Made { plan: downbeat_plan::plan(problem, solver, run, from)?, replay: None });
             }
@@ -276,7 +277,7 @@ fn described(problem: &Problem, progress: &Progress) -> String {
     format!("{}: {best}, at least {:.0}{unit}", progress.phase, progress.bound / scale)
 }
 
-fn spinner(message: &str) -> ProgressBar {
+pub(crate) fn spinner(message: &str) -> ProgressBar {
     let spinner = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
         spinner.set_style(style);
@@ -287,7 +288,7 @@ fn spinner(message: &str) -> ProgressBar {
 }
 
 /// Where goodput is remembered unless the user says: with other programs' caches.
-fn default_cache() -> Option<PathBuf> {
+pub(crate) fn default_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let folder = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
     Some(folder.join("downbeat").join("goodput.json"))

@@ -2,6 +2,9 @@
 
 #![allow(clippy::disallowed_types, reason = "says how long the run took on this machine")]
 
+mod day;
+
+use std::fs;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -9,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
+use downbeat_day::DayScenario;
 use downbeat_sim::{ModelReport, PolicySpec, RunReport, Scenario, Until, run_page};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
@@ -24,6 +28,10 @@ const SHORT: Duration = Duration::from_secs(2);
 ///
 /// Tells how many requests of each model finished inside their SLO, how large the batches were and how busy each GPU
 /// was. The same scenario, policy and seed always give the same result.
+///
+/// A scenario with the table day is a day of a cluster that is cut into MIG slices: rates follow traces, and every epoch the
+/// demand to come is forecast, layouts are planned and changed step by step, surges and failures are answered, while
+/// every request is scheduled. The page shows load, GPUs, layouts, requests in SLO and steps.
 #[derive(Args)]
 #[command(after_long_help = concat!(
     "Examples:\n",
@@ -31,8 +39,9 @@ const SHORT: Duration = Duration::from_secs(2);
     "  downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred --rate 2000\n",
     "  downbeat simulate scenarios/overload-2x.toml --policy guarded:k=1:drop=window --html run.html\n",
     "  downbeat simulate scenarios/zipf-100-models-32gpu.toml --format json | jq .bad_rate_worst\n",
+    "  downbeat simulate scenarios/day-office.toml --html day.html\n",
     "\n",
-    "`downbeat goodput --help` lists the policies and their settings."
+    "`downbeat goodput --help` lists the policies and their settings. docs/day.md has the keys of a day."
 ))]
 pub(crate) struct Arguments {
     /// The scenario, a TOML file
@@ -57,6 +66,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let page = arguments.html.as_deref().map(PageFile::check).transpose()?;
+    // What cannot be read is said below.
+    let file = fs::read_to_string(&arguments.scenario).unwrap_or_default();
+    if DayScenario::is_one(&file) {
+        return day::run(arguments, &file, page);
+    }
     let mut scenario = Scenario::load(&arguments.scenario)?;
     if let Some(rate) = arguments.rate {
         if !(rate > 0.0 && rate <= Scenario::MOST_RPS) {

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use downbeat_plan::{Plan, Problem, Rule, Run, Service, Solver, Unsolved, plan};
+use downbeat_plan::{GpuLayout, Plan, Problem, Rule, Run, Service, Solver, Unsolved, plan};
 use downbeat_sim::Until;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -102,7 +102,7 @@ pub fn plan_verified(
     problem: &Problem,
     solver: &dyn Solver,
     run: &Run<'_>,
-    from: Option<&Plan>,
+    from: Option<&[GpuLayout]>,
 ) -> Result<VerifiedPlan, VerifyError> {
     let mut problem = problem.clone();
     let mut made = plan(&problem, solver, run, from)?;

@@ -85,6 +85,12 @@ impl Catalogue {
         &self.gpus
     }
 
+    /// Adds a GPU that was read before; one of its name is replaced.
+    pub fn insert(&mut self, gpu: GpuModel) {
+        self.gpus.retain(|known| known.name != gpu.name);
+        self.gpus.push(gpu);
+    }
+
     /// The GPU called `name`, in full or by the beginning of one name only; case and punctuation do not matter.
     pub fn find(&self, name: &str) -> Result<&GpuModel, UnknownGpu> {
         let wanted = bare(name);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use downbeat_milp::{Limits, Program, Variable};
 
-use crate::plan::{GpuLayout, Plan};
+use crate::plan::GpuLayout;
 use crate::prices::cover::{self, Pattern};
 use crate::prices::round::{add_configurations, supply};
 use crate::problem::Problem;
@@ -33,7 +33,12 @@ pub(crate) struct Kept {
 type Content = BTreeMap<(usize, usize), u32>;
 
 /// Looks for an allocation as cheap as `known` that keeps more; `None` where none is found, or there are too many choices.
-pub(crate) fn keeping(problem: &Problem, run: &Run<'_>, known: &Allocation, from: &Plan) -> Option<Kept> {
+pub(crate) fn keeping(
+    problem: &Problem,
+    run: &Run<'_>,
+    known: &Allocation,
+    from: &[GpuLayout],
+) -> Option<Kept> {
     let groups = groups(problem, from);
     let patterns = patterns(problem, run, known, &groups)?;
     if patterns.iter().map(Vec::len).sum::<usize>() > MOST_CHOICES {
@@ -114,9 +119,9 @@ struct Group {
     gpus: Vec<u32>,
 }
 
-fn groups(problem: &Problem, from: &Plan) -> Vec<Group> {
+fn groups(problem: &Problem, from: &[GpuLayout]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for gpu in &from.layout {
+    for gpu in from {
         let Some((pool, content)) = content(problem, gpu) else { continue };
         let slices = |slice: usize| -> u32 {
             content.iter().filter(|((_, kind), _)| *kind == slice).map(|(_, count)| count).sum()

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use downbeat_mig::Partitions;
 
-use crate::plan::{GpuLayout, Instance, Plan};
+use crate::plan::{GpuLayout, Instance};
 use crate::problem::Problem;
 use crate::solver::Allocation;
 
@@ -26,7 +26,11 @@ struct Frame {
 
 /// Lays out an allocation; what can stay as it is in `from` stays.
 #[cfg(test)]
-pub(crate) fn layout(problem: &Problem, allocation: &Allocation, from: Option<&Plan>) -> Vec<GpuLayout> {
+pub(crate) fn layout(
+    problem: &Problem,
+    allocation: &Allocation,
+    from: Option<&[GpuLayout]>,
+) -> Vec<GpuLayout> {
     layout_keeping(problem, allocation, from, &BTreeSet::new())
 }
 
@@ -34,7 +38,7 @@ pub(crate) fn layout(problem: &Problem, allocation: &Allocation, from: Option<&P
 pub(crate) fn layout_keeping(
     problem: &Problem,
     allocation: &Allocation,
-    from: Option<&Plan>,
+    from: Option<&[GpuLayout]>,
     wanted: &BTreeSet<u32>,
 ) -> Vec<GpuLayout> {
     let mut rest = allocation.clone();
@@ -132,11 +136,11 @@ fn across_nodes(problem: &Problem, frames: &[Frame]) -> Vec<usize> {
 fn number(
     problem: &Problem,
     frames: &[Frame],
-    from: Option<&Plan>,
+    from: Option<&[GpuLayout]>,
     allocation: &Allocation,
     gpus: &mut Vec<GpuLayout>,
 ) {
-    let old = from.map_or(&[][..], |from| &from.layout);
+    let old = from.unwrap_or_default();
     let mut free: Vec<&GpuLayout> =
         old.iter().filter(|old| !gpus.iter().any(|gpu| gpu.gpu == old.gpu)).collect();
     let mut next_gpu = old.iter().map(|gpu| gpu.gpu + 1).max().unwrap_or(0);

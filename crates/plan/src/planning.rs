@@ -16,7 +16,7 @@ pub fn plan(
     problem: &Problem,
     solver: &dyn Solver,
     run: &Run<'_>,
-    from: Option<&Plan>,
+    from: Option<&[GpuLayout]>,
 ) -> Result<Plan, Unsolved> {
     let solved = solver.solve(problem, run)?;
     let kept = from.and_then(|from| keeping(problem, run, &solved.allocation, from));

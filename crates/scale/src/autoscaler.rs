@@ -43,6 +43,8 @@ pub struct Autoscaler {
     asked: Option<(u32, u32)>,
     /// What was last found to be too few.
     too_few: Option<Tried>,
+    /// What was enough, before fewer were tried.
+    enough: Option<Tried>,
 }
 
 /// A number of devices, and the load that it was for: as it comes in, not as what was learned makes of it, which changes.
@@ -86,6 +88,7 @@ impl Autoscaler {
             overloaded_since: None,
             asked: None,
             too_few: None,
+            enough: None,
             settings,
         }
     }
@@ -156,8 +159,11 @@ impl Autoscaler {
         let lasting = self.overloaded_since.is_some_and(|since| now.since(since) >= react * 2);
         if lasting && unchanged >= react * 4 {
             // The larger of the two: a load that is just rising is not one at which this many should have been enough.
-            let needed = view.load.needed.max(signals.needed);
-            self.staffing.too_few(Load { needed, ..view.load }, signals.gpus, now);
+            let load = Load { needed: view.load.needed.max(signals.needed), ..view.load };
+            // One device less was a try: what was learned while there were more holds for them.
+            let tried = self.known_enough(view).is_some_and(|enough| enough > signals.gpus);
+            self.staffing.too_few(load, signals.gpus, tried, now);
+            self.enough = self.enough.filter(|enough| enough.gpus > signals.gpus);
         }
         let bad = self.recent.sum(calm, |signals| signals.bad) as f64;
         let answered = self.recent.sum(calm, |signals| signals.answered) as f64;
@@ -208,13 +214,19 @@ impl Autoscaler {
         let wanted_now = self.staffing.wanted(view.load, signals.now);
         let mut target = (0, Reason::Steady);
         let began = self.began.unwrap_or(signals.now);
+        // Fewer were tried, and were too few: as many as were enough before are enough again, whatever is reckoned.
+        let enough = self.known_enough(view).unwrap_or(u32::MAX);
         if signals.now.since(began) + signals.over >= self.settings.react {
-            target = (whole(wanted_now), Reason::Need);
+            let wanted = whole(wanted_now);
+            target = (if enough >= signals.gpus { wanted.min(enough) } else { wanted }, Reason::Need);
         }
         // Where the need explains what is lost, it tells better how many are missing.
         if view.overloaded && wanted_now <= f64::from(signals.gpus) {
             let more = f64::from(signals.gpus) * view.bad_rate / (1.0 - view.bad_rate).max(1e-3);
-            let wanted = signals.gpus.saturating_add(whole(more).max(1));
+            let mut wanted = signals.gpus.saturating_add(whole(more).max(1));
+            if enough > signals.gpus {
+                wanted = wanted.min(enough);
+            }
             if wanted > target.0 {
                 target = (wanted, Reason::Overload);
             }
@@ -223,6 +235,12 @@ impl Autoscaler {
             target = (ahead, Reason::Forecast);
         }
         target
+    }
+
+    /// How many devices were enough at this load, before fewer were tried.
+    fn known_enough(&self, view: &View) -> Option<u32> {
+        let same = |enough: &Tried| view.load.size() <= enough.load * (1.0 + SAME_LOAD);
+        self.enough.filter(same).map(|enough| enough.gpus)
     }
 
     /// How many devices may go, as far as need and idle time tell.
@@ -248,6 +266,8 @@ impl Autoscaler {
             // after a surge, which is a load of its own, they are.
             let load = view.usual_load.size().max(view.load.size() * (1.0 - SAME_LOAD));
             self.too_few = Some(Tried { gpus: wanted - 1, load });
+        } else {
+            self.enough = Some(Tried { gpus: signals.gpus, load: view.usual_load.size() });
         }
     }
 

@@ -72,22 +72,28 @@ impl Forecast {
         }
         let (now_s, over_s) = (now.since_origin().as_secs_f64(), over.as_secs_f64());
         let number = ((now_s - 0.5 * over_s).max(0.0) / BIN_S) as u64;
-        let (open, mean) = self.open.get_or_insert((number, Mean::default()));
-        if *open != number {
-            let (full, rate) = (*open, ratio(mean.requests, mean.time_s));
-            (*open, *mean) = (number, Mean::default());
-            let place = (full % self.bins.len() as u64) as usize;
-            let bin = &mut self.bins[place];
-            *bin = Some(bin.map_or(rate, |before| before + DAY_WEIGHT * (rate - before)));
+        if self.open.is_some_and(|(open, _)| open != number) {
+            self.close();
         }
-        if let Some((_, mean)) = &mut self.open {
-            mean.requests += rate_rps * over_s;
-            mean.time_s += over_s;
+        let (_, mean) = self.open.get_or_insert((number, Mean::default()));
+        mean.requests += rate_rps * over_s;
+        mean.time_s += over_s;
+        if now_s >= (number + 1) as f64 * BIN_S {
+            self.close();
         }
         self.trend.push_back((now_s, rate_rps));
         while self.trend.front().is_some_and(|&(at_s, _)| now_s - at_s > TREND_S) {
             self.trend.pop_front();
         }
+    }
+
+    /// The bin that was being filled is full.
+    fn close(&mut self) {
+        let Some((number, mean)) = self.open.take() else { return };
+        let rate = ratio(mean.requests, mean.time_s);
+        let place = (number % self.bins.len() as u64) as usize;
+        let bin = &mut self.bins[place];
+        *bin = Some(bin.map_or(rate, |before| before + DAY_WEIGHT * (rate - before)));
     }
 
     /// By which factor the rate will at most have grown at any time from now to `ahead` after it; at least 1.

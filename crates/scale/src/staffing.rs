@@ -73,14 +73,17 @@ impl Staffing {
         self.busy(load) + self.reserve(load, now)
     }
 
-    /// Learns that `gpus` devices lost requests at this load although they were thought to be enough.
-    pub(crate) fn too_few(&mut self, load: Load, gpus: u32, now: Time) {
+    /// Learns that `gpus` devices lost requests at this load although they were thought to be enough; `tried` where more of them
+    /// were known to be enough.
+    pub(crate) fn too_few(&mut self, load: Load, gpus: u32, tried: bool, now: Time) {
         let short = f64::from(gpus) + 0.75 - self.wanted(load, now);
         if short <= 0.0 || load.needed <= 0.0 {
             return;
         }
-        // Too little was used only because requests were dropped: what was seen of this load does not hold.
-        self.discount = None;
+        if !tried {
+            // Too little was used only because requests were dropped: what was seen of this load does not hold.
+            self.discount = None;
+        }
         let short = f64::from(gpus) + 0.75 - self.wanted(load, now);
         if short > 0.0 {
             let more = short / load.needed.sqrt();

@@ -16,4 +16,7 @@ mod surges;
 mod tests;
 
 pub use compare::{Replay, ReplayError};
+pub(crate) use ledger::Ledger;
+pub use ledger::Tally;
 pub use report::{Change, Excuse, MinuteReport, ReplayReport, ScaledRun};
+pub use surges::rises;

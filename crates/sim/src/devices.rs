@@ -73,6 +73,12 @@ impl Devices {
         }
     }
 
+    /// A further device.
+    pub(crate) fn add(&mut self) -> GpuId {
+        self.devices.push(Device::default());
+        GpuId(self.devices.len() as u32 - 1)
+    }
+
     /// Sends a batch to its device.
     pub(crate) fn send(
         &mut self,

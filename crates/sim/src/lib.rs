@@ -8,6 +8,7 @@ mod fluid;
 mod goodput;
 pub mod html;
 mod in_flight;
+mod live;
 mod policies;
 mod policy;
 mod report;
@@ -16,12 +17,15 @@ mod scenario;
 mod simulation;
 mod workload;
 
-pub use autoscale::{Change, Excuse, MinuteReport, Replay, ReplayError, ReplayReport, ScaledRun};
+pub use autoscale::{
+    Change, Excuse, MinuteReport, Replay, ReplayError, ReplayReport, ScaledRun, Tally, rises,
+};
 pub use clairvoyant::{Served, SmallCase};
 pub use downbeat_sched::Span;
 pub use fluid::{fluid_bound_rps, fluid_first_shortage_rps, fluid_need_gpus};
 pub use goodput::{BAD_RATE_MAX, GoodputSearch};
 pub use html::{goodput_page, replay_page, run_page};
+pub use live::{LiveCluster, LiveOutcome, ModelOutcome};
 pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
 pub use report::{

@@ -136,6 +136,17 @@ impl<B: Books> Simulation<B> {
         self.tell(policy, now, Event::GpuJoined { gpu, class: self.cluster.gpus[gpu.0 as usize] });
     }
 
+    /// The class of a device.
+    pub(crate) fn class(&self, gpu: GpuId) -> Option<ClassId> {
+        self.cluster.gpus.get(gpu.0 as usize).copied()
+    }
+
+    /// A further device of a class, which has yet to [join](Self::join).
+    pub(crate) fn add_gpu(&mut self, class: ClassId) -> GpuId {
+        self.cluster.gpus.push(class);
+        self.devices.add()
+    }
+
     /// Lets a device finish what it runs and take nothing more.
     pub(crate) fn leave<P: Policy>(&mut self, policy: &mut P, now: Time, gpu: GpuId) {
         self.tell(policy, now, Event::GpuLeft { gpu });
@@ -202,7 +213,13 @@ impl<B: Books> Simulation<B> {
     }
 
     fn fail<P: Policy>(&mut self, policy: &mut P, now: Time) {
-        let Some(Fault { gpu, .. }) = self.faults.pop() else { return };
+        if let Some(Fault { gpu, .. }) = self.faults.pop() {
+            self.fail_now(policy, now, gpu);
+        }
+    }
+
+    /// Loses a device with all that it was sent.
+    pub(crate) fn fail_now<P: Policy>(&mut self, policy: &mut P, now: Time, gpu: GpuId) {
         self.stop(now, gpu);
         self.devices.fail(gpu);
         self.tell(policy, now, Event::GpuFailed { gpu });

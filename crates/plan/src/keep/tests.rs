@@ -2,6 +2,7 @@ use downbeat_milp::Backend;
 
 use super::*;
 use crate::place;
+use crate::plan::Plan;
 use crate::solver::Solver;
 use crate::solvers::Auto;
 use crate::testing::{Table, problem_of, run_by};
@@ -15,6 +16,7 @@ fn planned(problem: &Problem, from: Option<&Plan>) -> Plan {
     let backend = Backend::best(None).unwrap();
     let run = run_by(&backend);
     let solved = Auto.solve(problem, &run).unwrap();
+    let from = from.map(|from| &from.layout[..]);
     let kept = from.and_then(|from| keeping(problem, &run, &solved.allocation, from));
     let (allocation, wanted) = match kept {
         Some(kept) => (kept.allocation, kept.gpus),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::instance;
-use crate::plan::{GpuLayout, Plan};
+use crate::plan::GpuLayout;
 use crate::problem::Problem;
 use crate::solver::Allocation;
 
@@ -16,13 +16,13 @@ type Content = Vec<(usize, u8, usize)>;
 pub(super) fn kept(
     problem: &Problem,
     rest: &mut Allocation,
-    from: &Plan,
+    from: &[GpuLayout],
     wanted_first: &BTreeSet<u32>,
 ) -> Vec<GpuLayout> {
     let wanted = rest.clone();
     let mut kept = Vec::new();
     // Those that were chosen to stay, then full ones: they leave the fewest slices unused.
-    let mut old: Vec<&GpuLayout> = from.layout.iter().collect();
+    let mut old: Vec<&GpuLayout> = from.iter().collect();
     old.sort_by_key(|gpu| (!wanted_first.contains(&gpu.gpu), std::cmp::Reverse(gpu.instances.len())));
     for gpu in old {
         let Some((pool, content)) = content(problem, gpu) else { continue };

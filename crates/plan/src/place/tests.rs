@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use downbeat_milp::Backend;
 
 use super::*;
+use crate::plan::Plan;
 use crate::solver::Solver;
 use crate::solvers::Auto;
 use crate::testing::{Table, problem_of, run_by};
@@ -12,7 +13,7 @@ fn planned(tables: &[Table], from: Option<&Plan>) -> (Problem, Plan) {
     problem.pools[0].gpus_per_node = 2;
     let backend = Backend::microlp();
     let solved = Auto.solve(&problem, &run_by(&backend)).unwrap();
-    let layout = layout(&problem, &solved.allocation, from);
+    let layout = layout(&problem, &solved.allocation, from.map(|from| &from.layout[..]));
     let plan = Plan::new(&problem, &solved.allocation, solved.bound, "auto", layout, Vec::new());
     (problem, plan)
 }

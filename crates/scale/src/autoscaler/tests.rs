@@ -216,30 +216,76 @@ fn a_forecast_asks_before_the_load_is_there() {
     assert!(wanted_before_peak(true) >= 10);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+/// A load that stays as it is, and what it really takes.
+#[derive(Clone, Copy, Debug)]
+struct Steady {
+    level: f64,
+    noisy: f64,
+    slack: f64,
+    used: f64,
+    seed: u64,
+}
 
-    /// Whatever the level, what the cluster really needs and the noise around it: after two hours in which to find its
-    /// level, a constant load does not make it go up and down. The noise is that of random arrivals, which falls with the
-    /// root of the load: up to 8 % with one device, 0.9 % with eighty. Mostly nothing changes in a day; one try with a device
-    /// less that turns out to be too few costs up to four changes, since what was learned before is forgotten with the loss.
-    #[test]
-    fn a_constant_load_does_not_make_it_go_up_and_down(
-        level in 0.5f64..80.0,
-        noisy in 0.0f64..0.08,
-        slack in 0.0f64..2.5,
-        used in 0.6f64..1.0,
-        gpus in 1u32..100,
-        seed in any::<u64>(),
-    ) {
+/// Levels from half a device to forty, as many small ones as large ones.
+fn steady() -> impl Strategy<Value = Steady> {
+    let parts = (0.0f64..1.0, 0.0f64..0.08, 0.0f64..2.5, 0.6f64..1.0, any::<u64>());
+    parts.prop_map(|(level, noisy, slack, used, seed)| {
+        let level = 0.5 * 80f64.powf(level);
+        Steady { level, noisy: noisy / level.max(1.0).sqrt(), slack, used, seed }
+    })
+}
+
+impl Steady {
+    /// The changes in the day after some seconds, and all changes in words.
+    fn changes_after(self, seconds: u64, gpus: u32) -> (u32, String) {
         let mut cluster = Loop::new(settings(1, 100), gpus);
-        (cluster.slack, cluster.used) = (slack, used);
-        let noisy = noisy / level.max(1.0).sqrt();
-        let need = |step: u64| level * (1.0 + noisy * (2.0 * noise(seed, step) - 1.0));
-        // Down from far too many takes several steps, each after a cool-down.
-        cluster.run(7_200, need);
-        let changes = cluster.run(86_400, need);
-        prop_assert!(changes <= 6, "{changes} changes:\n{}", cluster.changes());
+        (cluster.slack, cluster.used) = (self.slack, self.used);
+        let need = |step: u64| self.level * (1.0 + self.noisy * (2.0 * noise(self.seed, step) - 1.0));
+        cluster.run(seconds, need);
+        let changes = cluster.run(86_400, |second| need(seconds + second));
+        (changes, cluster.changes())
+    }
+}
+
+#[test]
+fn after_a_failed_try_it_returns_to_what_was_enough_and_stays_there() {
+    // Less is used than is told, and a little more than that is needed: both cases were found by chance.
+    let tried = Steady { level: 33.56, noisy: 0.014, slack: 1.34, used: 0.6, seed: 394 };
+    assert!(tried.changes_after(7_200, 66).0 <= 2);
+    let mut cluster = Loop::new(settings(1, 50), 8);
+    cluster.run(3_600, |_| 6.5);
+    let enough = cluster.gpus;
+    assert_eq!(enough, 7, "{}", cluster.changes());
+    // From now on one more is needed than the need tells: the loss at seven is no try, and is learned.
+    cluster.slack = 1.2;
+    cluster.run(3_600, |_| 6.5);
+    assert_eq!(cluster.gpus, 8, "{}", cluster.changes());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the level, what the cluster really needs and the noise around it: from a start that is not far off, at most two
+    /// changes in the day after the first ten minutes, which are one try with a device less that turned out to be too few. The noise
+    /// is that of random arrivals, which falls with the root of the load: up to 8 % with one device, 1.3 % with forty.
+    #[test]
+    fn a_constant_load_makes_at_most_two_changes_in_a_day_after_ten_minutes(
+        steady in steady(),
+        start in 0.7f64..1.5,
+    ) {
+        let gpus = (start * (steady.level * steady.used + steady.slack)).ceil().max(1.0) as u32;
+        let changes = steady.changes_after(600, gpus);
+        prop_assert!(changes.0 <= 2, "{steady:?} from {gpus} devices: {} changes:\n{}", changes.0, changes.1);
+    }
+
+    /// Down from far too many takes several steps, each after a cool-down: two hours in which to find its level.
+    #[test]
+    fn a_constant_load_makes_at_most_two_changes_in_a_day_from_wherever_it_began(
+        steady in steady(),
+        gpus in 1u32..100,
+    ) {
+        let changes = steady.changes_after(7_200, gpus);
+        prop_assert!(changes.0 <= 2, "{steady:?} from {gpus} devices: {} changes:\n{}", changes.0, changes.1);
     }
 
     #[test]

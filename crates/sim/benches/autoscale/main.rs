@@ -7,6 +7,8 @@
     reason = "a benchmark prints, and tells real time"
 )]
 
+mod generated;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -21,14 +23,42 @@ fn main() {
         println!("A day, four-fold between night and peak, two surges, 20 models (autoscale-day.toml)\n");
         table(&replay(&folder.join("autoscale-day.toml")));
     }
+    if wanted("seeds") {
+        println!("\nOther arrivals of the same day, and days that nothing was chosen by\n");
+        println!(
+            "{:<18} {:>6} {:>6} {:>9} {:>11} {:>8} {:>15} {:>8} {:>14} {:>7} {:>10} {:>8} {:>7}",
+            "day",
+            "seed",
+            "GPUs",
+            "GPU-hours",
+            "clairvoyant",
+            "saved %",
+            "of clairvoyant",
+            "bad %",
+            "model-minutes",
+            "missed",
+            "unexcused",
+            "changes",
+            "s"
+        );
+        let committed = load(&folder.join("autoscale-day.toml"));
+        for seed in seeds(&asked, &[2, 3]) {
+            one_line("autoscale-day", &committed, seed);
+        }
+        for seed in seeds(&asked, &[1, 2, 3, 4]) {
+            let day = generated::day(seed);
+            one_line(&day.name, &day, seed);
+        }
+    }
     if wanted("constant") {
         println!("\nA day of constant load (autoscale-constant.toml), by share of its rate\n");
         println!(
-            "{:>8} {:>6} {:>9} {:>9} {:>15} {:>9}",
-            "rps", "GPUs", "GPU-hours", "changes", "after 10 min", "bad %"
+            "{:>8} {:>6} {:>6} {:>9} {:>9} {:>15} {:>9}",
+            "rps", "seed", "GPUs", "GPU-hours", "changes", "after 10 min", "bad %"
         );
-        for share in [0.5, 1.0, 1.7] {
-            constant(&folder.join("autoscale-constant.toml"), share);
+        let seeds = seeds(&asked, &[1, 2]);
+        for share in [0.3, 0.5, 0.8, 1.0, 1.3, 1.7] {
+            seeds.iter().for_each(|&seed| constant(&folder.join("autoscale-constant.toml"), share, seed));
         }
     }
 }
@@ -44,6 +74,53 @@ fn replay(path: &Path) -> ReplayReport {
     let report = replay.run(&|| {});
     println!("{} requests in {:.0} s\n", report.requests_simulated, begin.elapsed().as_secs_f64());
     report
+}
+
+/// The seeds that were asked for by number, or else the usual ones.
+fn seeds(asked: &[String], usual: &[u64]) -> Vec<u64> {
+    let given: Vec<u64> = asked.iter().filter_map(|asked| asked.parse().ok()).collect();
+    if given.is_empty() { usual.to_vec() } else { given }
+}
+
+/// Downbeat's autoscaler beside the clairvoyant on one day.
+fn one_line(name: &str, scenario: &Scenario, seed: u64) {
+    let begin = Instant::now();
+    let replay = Replay::new(scenario, seed).unwrap_or_else(|error| panic!("{error}"));
+    let report = replay.run_beside_the_clairvoyant(&|| {});
+    let [run, .., least] = &report.runs[..] else { panic!("there are two runs") };
+    println!(
+        "{name:<18} {seed:>6} {:>6} {:>9.1} {:>11.1} {:>8.1} {:>15.2} {:>8.3} {:>14} {:>7} {:>10} {:>8} {:>7.0}",
+        format!("{}-{}", least.gpus_least, least.gpus_most),
+        run.gpu_hours,
+        least.gpu_hours,
+        100.0 * run.saved,
+        run.saved_of_clairvoyant,
+        100.0 * run.bad_rate,
+        run.model_minutes,
+        run.missed,
+        run.missed_unexcused,
+        run.changes,
+        begin.elapsed().as_secs_f64()
+    );
+    for (minute, missed) in run.minutes.iter().enumerate() {
+        let at_s = 60.0 * minute as f64;
+        let excused =
+            report.excuses.iter().any(|excuse| excuse.from_s < at_s + 60.0 && at_s < excuse.until_s);
+        if missed.bad_rate_worst > 0.01 && !excused {
+            println!(
+                "    missed at {:02}:{:02}: {:.1} % bad with {} GPUs and {} coming, {:.1} needed",
+                minute / 60,
+                minute % 60,
+                100.0 * missed.bad_rate_worst,
+                missed.gpus,
+                missed.coming,
+                missed.needed
+            );
+        }
+    }
+    for note in &report.notes {
+        println!("note: {note}");
+    }
 }
 
 fn table(report: &ReplayReport) {
@@ -82,13 +159,13 @@ fn table(report: &ReplayReport) {
     }
 }
 
-fn constant(path: &Path, share: f64) {
+fn constant(path: &Path, share: f64, seed: u64) {
     let scenario = load(path);
     let scenario = scenario.with_rate(scenario.total_rps * share);
-    let replay = Replay::new(&scenario, scenario.seed).unwrap_or_else(|error| panic!("{error}"));
+    let replay = Replay::new(&scenario, seed).unwrap_or_else(|error| panic!("{error}"));
     let run: ScaledRun = replay.run_alone(&|| {});
     println!(
-        "{:>8.0} {:>6} {:>9.1} {:>9} {:>15} {:>9.3}",
+        "{:>8.0} {seed:>6} {:>6} {:>9.1} {:>9} {:>15} {:>9.3}",
         scenario.total_rps,
         run.minutes.last().map_or(0, |minute| minute.gpus),
         run.gpu_hours,
@@ -96,4 +173,7 @@ fn constant(path: &Path, share: f64) {
         run.changes_after_start,
         100.0 * run.bad_rate
     );
+    for change in run.log.iter().filter(|_| run.changes_after_start > 2) {
+        println!("    {:>6.0} s: {}", change.at_s, change.explanation);
+    }
 }

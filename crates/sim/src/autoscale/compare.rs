@@ -89,17 +89,42 @@ impl<'a> Replay<'a> {
         others.insert(1, fixed);
         others.push(queue);
         others.push(self.clairvoyant(foresight, &excuses));
+        self.report(excuses, others, (fixed_s, least_s), notes)
+    }
+
+    /// Compares outcomes by the GPU time of fixed peak capacity and of the clairvoyant.
+    fn report(
+        &self,
+        excuses: Vec<Excuse>,
+        outcomes: Vec<Outcome>,
+        (fixed_s, least_s): (f64, f64),
+        notes: Vec<String>,
+    ) -> ReplayReport {
         ReplayReport {
             scenario: self.scenario.name.clone(),
             seed: self.seed,
             provision_s: self.autoscale.settings.provision.as_secs_f64(),
             duration_s: self.scenario.duration.as_secs_f64(),
             excuses,
-            requests_simulated: others.iter().map(|outcome| outcome.requests).sum(),
-            runs: others.into_iter().map(|outcome| outcome.compared(fixed_s, least_s)).collect(),
+            requests_simulated: outcomes.iter().map(|outcome| outcome.requests).sum(),
+            runs: outcomes.into_iter().map(|outcome| outcome.compared(fixed_s, least_s)).collect(),
             notes,
             wall_s: 0.0,
         }
+    }
+
+    /// Runs Downbeat's autoscaler and the clairvoyant only. Fixed peak capacity, which what they save is counted from, is not
+    /// run: it is the clairvoyant's peak all the time.
+    pub fn run_beside_the_clairvoyant(&self, on_step: &(dyn Fn() + Sync)) -> ReplayReport {
+        let excuses = excuses(self.scenario, self.autoscale.settings.provision);
+        let (foresight, downbeat) =
+            rayon::join(|| self.foresight(on_step), || self.downbeat(&excuses, on_step));
+        let peak = foresight.gpus.iter().copied().max().unwrap_or(1);
+        let fixed_s = f64::from(peak) * 60.0 * self.minutes() as f64;
+        let least_s = foresight.gpu_seconds;
+        let notes = self.notes(&foresight);
+        let outcomes = vec![downbeat, self.clairvoyant(foresight, &excuses)];
+        self.report(excuses, outcomes, (fixed_s, least_s), notes)
     }
 
     /// Runs Downbeat's autoscaler alone; nothing is compared.

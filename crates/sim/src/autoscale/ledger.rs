@@ -12,7 +12,7 @@ const MINUTE_NS: u64 = 60_000_000_000;
 
 /// What became of requests, by the minute in which they were answered.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// Each model's SLO.
     slo: Vec<Span>,
     response_reserve: Span,
@@ -20,30 +20,33 @@ pub(super) struct Ledger {
     minutes: Vec<Vec<Tally>>,
     /// The first minute that is kept; see [`Ledger::forget`].
     first: usize,
-    pub(super) arrivals: u64,
-    pub(super) answered: u64,
-    pub(super) bad: u64,
-    pub(super) batches: u64,
-    pub(super) rows: u64,
+    pub(crate) arrivals: u64,
+    pub(crate) answered: u64,
+    pub(crate) bad: u64,
+    pub(crate) batches: u64,
+    pub(crate) rows: u64,
     /// By device, since the beginning.
-    pub(super) busy: Vec<Span>,
+    pub(crate) busy: Vec<Span>,
 }
 
 /// The requests of one model that were answered in one minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) answered: u64,
-    pub(super) bad: u64,
+pub struct Tally {
+    /// All of them.
+    pub answered: u64,
+    /// Those that were late, dropped or never answered.
+    pub bad: u64,
 }
 
 impl Tally {
-    pub(super) fn bad_rate(&self) -> f64 {
+    /// The share of bad ones; 0 where there is none at all.
+    pub fn bad_rate(&self) -> f64 {
         if self.answered == 0 { 0.0 } else { self.bad as f64 / self.answered as f64 }
     }
 }
 
 impl Ledger {
-    pub(super) fn new(scenario: &Scenario, gpus: usize) -> Ledger {
+    pub(crate) fn new(scenario: &Scenario, gpus: usize) -> Ledger {
         Ledger {
             slo: scenario.models.iter().map(|model| model.slo).collect(),
             response_reserve: scenario.response_reserve,
@@ -59,12 +62,12 @@ impl Ledger {
     }
 
     /// Each model's tally of a minute.
-    pub(super) fn minute(&self, minute: usize) -> &[Tally] {
+    pub(crate) fn minute(&self, minute: usize) -> &[Tally] {
         minute.checked_sub(self.first).and_then(|index| self.minutes.get(index)).map_or(&[], Vec::as_slice)
     }
 
     /// Takes the tallies of all minutes before `minute` out of the books, so that a copy of them is small.
-    pub(super) fn forget(&mut self, minute: usize) -> Vec<Vec<Tally>> {
+    pub(crate) fn forget(&mut self, minute: usize) -> Vec<Vec<Tally>> {
         let count = minute.saturating_sub(self.first).min(self.minutes.len());
         self.first += count;
         self.minutes.drain(..count).collect()

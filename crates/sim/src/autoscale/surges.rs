@@ -28,8 +28,8 @@ pub(super) fn excuses(scenario: &Scenario, provision: Span) -> Vec<Excuse> {
     excuses
 }
 
-/// When the total rate that the traces tell rises by more than [`SURGE`] at once.
-fn rises(scenario: &Scenario) -> Vec<Span> {
+/// When the total rate that a scenario's traces tell rises by more than 5 % at once.
+pub fn rises(scenario: &Scenario) -> Vec<Span> {
     let second = Span::from_millis(1_000);
     let mut steps: Vec<Span> =
         scenario.models.iter().flat_map(|model| steps(model, scenario.duration)).collect();
