@@ -1,5 +1,6 @@
 //! Downbeat's own policies: from settings that people write to types that the scheduler is compiled for.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use downbeat_sched::{
@@ -7,10 +8,12 @@ use downbeat_sched::{
     WindowDrop,
 };
 
+use crate::domains;
+use crate::policy::Cluster;
 use crate::report::RunReport;
 use crate::rivals::setting::{Setting, unknown};
 use crate::scenario::Scenario;
-use crate::simulation::{Until, simulate};
+use crate::simulation::Until;
 
 /// All there are; `k` is `guarded`'s alone.
 const TABLE: [Setting; 3] = [
@@ -144,8 +147,9 @@ impl CoreSettings {
 
 impl Job<'_> {
     fn run<P: downbeat_sched::Policy>(self, policy: P) -> RunReport {
-        let mut scheduler = Scheduler::new(policy, self.scenario.delays);
-        simulate(self.scenario, self.seed, self.name, &mut scheduler, self.until)
+        let build = |_: &Cluster| Ok::<_, Infallible>(Scheduler::new(policy.clone(), self.scenario.delays));
+        let Ok(report) = domains::run(self.scenario, self.seed, self.name, self.until, build);
+        report
     }
 }
 
