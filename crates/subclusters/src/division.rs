@@ -129,7 +129,7 @@ impl<'a> Division<'a> {
         let empty_home = home.filter(|&home| self.groups[home].members.is_empty());
         let mut best: Option<((u64, bool, u64), usize)> = None;
         for group in open.chain(empty_home).chain([fresh]) {
-            if !self.may_be(model, group) || (group != fresh && Some(group) != home && skip()) {
+            if !self.may_be(model, group) || (group != fresh && skip()) {
                 continue;
             }
             let Some(choice) = self.with(model, group) else { continue };

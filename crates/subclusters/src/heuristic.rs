@@ -22,8 +22,21 @@ const ROUNDS_PER_MODEL: usize = 5;
 /// The most models that are taken into hand at once.
 const MOST_IN_HAND: usize = 400;
 
-/// How often a place is passed over at random when models are put back.
-const BLINK: f64 = 0.04;
+/// How often a place is passed over at random when models are put back; one of these each time.
+const BLINKS: [f64; 4] = [0.0, 0.04, 0.15, 0.4];
+
+/// How often all that was taken into hand is put into one sub-cluster. Together models may need fewer devices than apart although each
+/// alone is better off elsewhere, which best fit does not see.
+const GATHERING: f64 = 0.15;
+
+/// How often a division that gathers less of what is to spare is gone on from...
+const DRIFT: f64 = 0.1;
+
+/// ...how often one that costs a device more...
+const LEAP: f64 = 0.01;
+
+/// ...and after how many rounds without gain the search goes back to the best one.
+const RETURN: usize = 300;
 
 /// When a search is over.
 pub(crate) struct Search<'a> {
@@ -49,15 +62,27 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
         idle += 1;
         let before = current.rank();
         let taken = ruin(&mut current, &mut random);
-        let put_back = recreate(&mut current, needs, &taken, &mut random);
-        if !put_back || current.rank() > before {
+        let put_back = if random.random_bool(GATHERING) {
+            gather(&mut current, &taken, &mut random)
+        } else {
+            recreate(&mut current, needs, &taken, &mut random)
+        };
+        let after = current.rank();
+        let device = needs.units.iter().copied().max().unwrap_or(1);
+        let goes_on = after <= before
+            || (after.0 <= best.cost && random.random_bool(DRIFT))
+            || (after.0 <= best.cost + device && random.random_bool(LEAP));
+        if !put_back || !goes_on {
             restore(&mut current, &taken);
-        } else if current.rank() < best.rank() {
-            if current.cost < best.cost {
-                (search.on_better)(current.cost);
+        } else if after < best.rank() {
+            if after.0 < best.cost {
+                (search.on_better)(after.0);
                 idle = 0;
             }
             best.clone_from(&current);
+        }
+        if idle % RETURN == RETURN - 1 {
+            current.clone_from(&best);
         }
     }
     Some(best)
@@ -166,13 +191,26 @@ fn recreate(
             }
         }
     }
-    models.iter().all(|&model| match division.best_place(model, || random.random_bool(BLINK)) {
+    let blink = BLINKS[random.random_range(0..BLINKS.len())];
+    models.iter().all(|&model| match division.best_place(model, || random.random_bool(blink)) {
         Some(place) => {
             division.insert(model, place);
             true
         }
         None => false,
     })
+}
+
+/// Puts models into one sub-cluster, whichever. False where that cannot be.
+fn gather(division: &mut Division<'_>, taken: &[(usize, usize)], random: &mut Xoshiro256PlusPlus) -> bool {
+    let group = random.random_range(0..=division.groups.len());
+    for &(model, _) in taken {
+        if !division.may_be(model, group) || division.with(model, group).is_none() {
+            return false;
+        }
+        division.insert(model, group);
+    }
+    true
 }
 
 /// Puts models back where they were.

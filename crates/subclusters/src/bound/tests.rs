@@ -25,7 +25,7 @@ fn load_alone_is_bounded_tightly() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
     #[test]
     fn no_division_costs_less_than_the_bound(problem in problems(1..=12)) {
         let needs = Needs::of(&problem);

@@ -44,7 +44,7 @@ fn quietly() -> Search<'static> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
     /// Also from a bad division: each model alone.
     #[test]
