@@ -17,13 +17,15 @@ pub struct Plan {
     pub problem: String,
     /// How many GPUs it takes.
     pub gpus: u32,
+    /// How many it takes by the estimate of needs, before simulation.
+    pub estimated_gpus: u32,
     /// How many there are, where that was said.
     pub gpus_available: Option<u32>,
-    /// No division takes fewer, by the estimate of needs; it may turn out otherwise in simulation, by which sizes are confirmed.
+    /// No division takes fewer than this, by the estimate; what sizes become in simulation is another matter.
     pub lower_bound: u32,
     /// How that is known.
     pub bound_name: String,
-    /// How many GPUs could be saved at most, as a share.
+    /// How many of the estimated GPUs could be saved at most, as a share.
     pub gap: f64,
     /// Whether the division is proved to take the fewest GPUs, by the estimate.
     pub proved_optimal: bool,
@@ -110,15 +112,19 @@ impl Plan {
         backend: &Backend,
     ) -> Result<Plan, Unsolved> {
         let per_gpu = u64::from(problem.units_per_gpu);
-        let layout = if problem.is_sliced() {
-            let wanted: Vec<(String, usize, u32)> = (solution.subclusters.iter().zip(counts))
+        let wanted = |counts: &[u32]| -> Vec<(String, usize, u32)> {
+            (solution.subclusters.iter().zip(counts))
                 .map(|(subcluster, &count)| (subcluster.name.clone(), subcluster.device, count))
-                .collect();
-            layout::cut(problem, &wanted, backend)?
-        } else {
-            Vec::new()
+                .collect()
         };
-        let gpus = if problem.is_sliced() { layout.len() as u32 } else { counts.iter().sum() };
+        let estimates: Vec<u32> = solution.subclusters.iter().map(|subcluster| subcluster.count).collect();
+        let (layout, gpus, estimated_gpus) = if problem.is_sliced() {
+            let layout = layout::cut(problem, &wanted(counts), backend)?;
+            let gpus = layout.len() as u32;
+            (layout, gpus, layout::cut(problem, &wanted(&estimates), backend)?.len() as u32)
+        } else {
+            (Vec::new(), counts.iter().sum(), estimates.iter().sum())
+        };
         let lower_bound = solution.bound_units.div_ceil(per_gpu) as u32;
         let mut models: Vec<Option<ModelPlan>> = vec![None; problem.models.len()];
         let mut subclusters = Vec::new();
@@ -134,11 +140,12 @@ impl Plan {
         Ok(Plan {
             problem: problem.name.clone(),
             gpus,
+            estimated_gpus,
             gpus_available: problem.gpus,
             lower_bound,
             bound_name: solution.bound_name.to_owned(),
-            gap: f64::from(gpus.saturating_sub(lower_bound)) / f64::from(gpus.max(1)),
-            proved_optimal: gpus == lower_bound,
+            gap: f64::from(estimated_gpus.saturating_sub(lower_bound)) / f64::from(estimated_gpus.max(1)),
+            proved_optimal: estimated_gpus == lower_bound,
             algorithm: solution.algorithm.to_owned(),
             seconds: 0.0,
             confirmed: false,

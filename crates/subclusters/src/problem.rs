@@ -10,7 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use downbeat_mig::GpuModel;
+use downbeat_milp::Backend;
 use downbeat_profile::LatencyProfile;
+
+use crate::infeasible::Unsolved;
+use crate::layout;
 
 pub use source::ProblemError;
 
@@ -76,6 +80,16 @@ impl Problem {
     /// its folder.
     pub fn parse(text: &str, origin: &Path) -> Result<Problem, ProblemError> {
         build::problem(text, origin)
+    }
+
+    /// The GPUs that these devices are, or can be cut from: each a kind by its index, and how many.
+    pub fn gpus_of(&self, devices: &[(usize, u32)], backend: &Backend) -> Result<u32, Unsolved> {
+        if !self.is_sliced() {
+            return Ok(devices.iter().map(|(_, count)| count).sum());
+        }
+        let wanted: Vec<(String, usize, u32)> =
+            devices.iter().map(|&(device, count)| (String::new(), device, count)).collect();
+        Ok(layout::cut(self, &wanted, backend)?.len() as u32)
     }
 
     /// Whether sub-clusters are made of MIG slices.
