@@ -27,13 +27,22 @@ pub(crate) struct Group {
     loads: Vec<u64>,
     weights: u64,
     activation: u64,
+    /// The fewest of each device that will do, or a lower number: adding a model never needs fewer.
+    least: Vec<u32>,
     /// `None` where it is empty, or no devices will do.
     pub(crate) choice: Option<Choice>,
 }
 
 impl Group {
-    fn empty(kinds: usize) -> Group {
-        Group { members: Vec::new(), loads: vec![0; kinds], weights: 0, activation: 0, choice: None }
+    fn empty(needs: &Needs) -> Group {
+        Group {
+            members: Vec::new(),
+            loads: vec![0; needs.kinds.len()],
+            weights: 0,
+            activation: 0,
+            least: vec![1; needs.units.len()],
+            choice: None,
+        }
     }
 
     /// Whether no devices will do for it.
@@ -52,7 +61,7 @@ impl<'a> Division<'a> {
         Division {
             needs,
             homes,
-            groups: vec![Group::empty(needs.kinds.len()); homes.count],
+            groups: vec![Group::empty(needs); homes.count],
             group_of: vec![NOWHERE; needs.models()],
             cost: 0,
             moves: 0,
@@ -68,8 +77,9 @@ impl<'a> Division<'a> {
                 |kind| group.loads[kind] + loads[kind],
                 group.weights + memory.weights,
                 group.activation.max(memory.activation),
+                &mut group.least.clone(),
             ),
-            None => self.needs.choose(|kind| loads[kind], memory.weights, memory.activation),
+            None => self.needs.of_set(&[model]),
         }
     }
 
@@ -88,7 +98,7 @@ impl<'a> Division<'a> {
     /// Puts a model that is in hand into a sub-cluster.
     pub(crate) fn insert(&mut self, model: usize, group: usize) {
         if self.groups.len() <= group {
-            self.groups.resize_with(group + 1, || Group::empty(self.needs.kinds.len()));
+            self.groups.resize_with(group + 1, || Group::empty(self.needs));
         }
         let memory = self.needs.memory[model];
         let own = &mut self.groups[group];
@@ -97,7 +107,7 @@ impl<'a> Division<'a> {
         own.loads.iter_mut().zip(self.needs.loads(model)).for_each(|(sum, load)| *sum += load);
         own.weights += memory.weights;
         own.activation = own.activation.max(memory.activation);
-        own.choice = self.needs.choose(|kind| own.loads[kind], own.weights, own.activation);
+        own.choice = self.needs.choose(|kind| own.loads[kind], own.weights, own.activation, &mut own.least);
         self.cost += own.cost();
         self.group_of[model] = group;
         self.moves += usize::from(self.homes.is_move(model, group));
@@ -112,10 +122,11 @@ impl<'a> Division<'a> {
         own.loads.iter_mut().zip(self.needs.loads(model)).for_each(|(sum, load)| *sum -= load);
         own.weights -= self.needs.memory[model].weights;
         own.activation = own.members.iter().map(|&member| self.needs.memory[member].activation).max().unwrap_or(0);
+        own.least.fill(1);
         own.choice = if own.members.is_empty() {
             None
         } else {
-            self.needs.choose(|kind| own.loads[kind], own.weights, own.activation)
+            self.needs.choose(|kind| own.loads[kind], own.weights, own.activation, &mut own.least)
         };
         self.cost += own.cost();
         self.moves -= usize::from(self.homes.is_move(model, group));

@@ -15,12 +15,18 @@ use crate::division::{Division, NOWHERE};
 use crate::need::Needs;
 use crate::previous::Homes;
 
-/// Rounds without gain after which the search ends: so many, and so many for each model.
-const ROUNDS: usize = 3_000;
-const ROUNDS_PER_MODEL: usize = 5;
+/// Rounds without gain after which the search ends: so many for each model...
+const ROUNDS_PER_MODEL: usize = 1_000;
+
+/// ...but no more than so many divided by the number of models, because rounds of many models take longer; and no fewer than these.
+const ROUNDS: usize = 2_000_000;
+const LEAST_ROUNDS: usize = 3_000;
+
+/// The most sub-clusters that are taken apart at once.
+const MOST_GROUPS: usize = 4;
 
 /// The most models that are taken into hand at once.
-const MOST_IN_HAND: usize = 400;
+const MOST_IN_HAND: usize = 150;
 
 /// How often a place is passed over at random when models are put back; one of these each time.
 const BLINKS: [f64; 4] = [0.0, 0.04, 0.15, 0.4];
@@ -55,7 +61,8 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
     let mut random = Xoshiro256PlusPlus::seed_from_u64(search.seed);
     let mut best = current.clone();
     (search.on_better)(best.cost);
-    let patience = ROUNDS + ROUNDS_PER_MODEL * needs.models();
+    let models = needs.models().max(1);
+    let patience = (ROUNDS_PER_MODEL * models).min(ROUNDS / models).max(LEAST_ROUNDS);
     let mut idle = 0;
     // A division with as few units and no moves cannot be bettered.
     while idle < patience && !(search.stop)() && (best.cost > search.enough || best.moves > 0) {
@@ -151,7 +158,7 @@ fn ruin(division: &mut Division<'_>, random: &mut Xoshiro256PlusPlus) -> Vec<(us
         let room = MOST_IN_HAND - taken.len().min(MOST_IN_HAND);
         taken.extend(models.iter().take(room).map(|&model| (model, group)));
     };
-    let several = random.random_range(1..=3usize.min(open.len()));
+    let several = random.random_range(1..=MOST_GROUPS.min(open.len()));
     if random.random_bool(0.5) {
         for &group in open.sample(random, several) {
             let mut members = division.groups[group].members.clone();

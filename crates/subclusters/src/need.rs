@@ -21,6 +21,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use downbeat_profile::{LatencyProfile, Span};
 
 use crate::problem::{Model, Problem};
@@ -116,8 +119,8 @@ pub(crate) struct Needs {
     /// By device.
     pub(crate) room_kib: Vec<u64>,
     pub(crate) units: Vec<u64>,
-    /// The kinds of each device.
-    of_device: Vec<std::ops::Range<usize>>,
+    /// By device and size, from 1 to [`CALM`]: its kinds.
+    sizes: Vec<Vec<Range<usize>>>,
 }
 
 /// The memory of a model, in KiB, rounded up.
@@ -135,15 +138,12 @@ impl Needs {
     pub(crate) fn of(problem: &Problem) -> Needs {
         let rhythms_ms = rhythms(&problem.models);
         let mut kinds = Vec::new();
-        let mut of_device = Vec::new();
         for device in 0..problem.devices.len() {
-            let first = kinds.len();
             for count in 1..=CALM {
                 // Where nobody waits, the longest rhythm is as good as any.
                 let from = if wait_share(count) > 0.0 { 0 } else { rhythms_ms.len() - 1 };
                 kinds.extend((from..rhythms_ms.len()).map(|rhythm| Kind { device, count, rhythm }));
             }
-            of_device.push(first..kinds.len());
         }
         let load = |model: &Model, kind: &Kind| {
             let Some(profile) = &model.profiles[kind.device] else { return BLOCKED };
@@ -160,7 +160,7 @@ impl Needs {
             room_kib: problem.devices.iter().map(|device| (device.memory_mib * 1024.0) as u64).collect(),
             units: problem.devices.iter().map(|device| u64::from(device.units)).collect(),
             kinds,
-            of_device,
+            sizes: Vec::new(),
         };
         needs.drop_dominated();
         needs
@@ -189,10 +189,11 @@ impl Needs {
         self.loads =
             (0..models).flat_map(|model| kept.iter().map(move |&kind| (model, kind))).map(|(m, k)| load(m, k)).collect();
         self.kinds = kept.iter().map(|&kind| self.kinds[kind]).collect();
-        for (device, range) in self.of_device.iter_mut().enumerate() {
-            let first = self.kinds.partition_point(|kind| kind.device < device);
-            *range = first..self.kinds.partition_point(|kind| kind.device <= device);
-        }
+        let first_of = |device: usize, count: u32| {
+            self.kinds.partition_point(|kind| (kind.device, kind.count) < (device, count))
+        };
+        let of_device = |device: usize| (1..=CALM).map(|count| first_of(device, count)..first_of(device, count + 1)).collect();
+        self.sizes = (0..self.units.len()).map(of_device).collect();
     }
 
     /// How many models there are.
@@ -206,15 +207,22 @@ impl Needs {
     }
 
     /// The cheapest devices for a set with these loads by kind; of equally cheap ones those with the most to spare. `None` where
-    /// none will do.
-    pub(crate) fn choose(&self, load: impl Fn(usize) -> u64, weights: u64, activation: u64) -> Option<Choice> {
+    /// none will do. `least` says how many of each device a part of the set needs, and is told how many the set does.
+    pub(crate) fn choose(
+        &self,
+        load: impl Fn(usize) -> u64,
+        weights: u64,
+        activation: u64,
+        least: &mut [u32],
+    ) -> Option<Choice> {
         let mut best: Option<Choice> = None;
-        for (device, range) in self.of_device.iter().enumerate() {
+        for (device, least) in least.iter_mut().enumerate() {
             if weights + activation > self.room_kib[device] {
                 continue;
             }
-            if let Some(choice) = self.choose_on(device, range.clone(), &load) {
-                let better = |best: &Choice| (choice.cost, u64::MAX - choice.slack) < (best.cost, u64::MAX - best.slack);
+            if let Some(choice) = self.choose_on(device, *least, &load) {
+                *least = choice.count;
+                let better = |best: &Choice| (choice.cost, Reverse(choice.slack)) < (best.cost, Reverse(best.slack));
                 if best.as_ref().is_none_or(better) {
                     best = Some(choice);
                 }
@@ -223,35 +231,29 @@ impl Needs {
         best
     }
 
-    fn choose_on(
-        &self,
-        device: usize,
-        range: std::ops::Range<usize>,
-        load: impl Fn(usize) -> u64,
-    ) -> Option<Choice> {
-        let mut best: Option<Choice> = None;
-        for index in range.clone() {
-            let kind = self.kinds[index];
-            if best.is_some_and(|best| best.count < kind.count) {
-                return best;
-            }
-            if let Some(slack) = capacity(kind.count).checked_sub(load(index))
-                && best.is_none_or(|best| best.slack < slack)
+    /// The fewest of a device, and not fewer than `least`.
+    fn choose_on(&self, device: usize, least: u32, load: impl Fn(usize) -> u64) -> Option<Choice> {
+        let sizes = &self.sizes[device];
+        for count in least.clamp(1, CALM)..=CALM {
+            let carried = capacity(count);
+            let fitting = sizes[count as usize - 1].clone().filter_map(|kind| {
+                let slack = carried.checked_sub(load(kind))?;
+                Some((slack, self.kinds[kind].rhythm))
+            });
+            if let Some((slack, rhythm)) = fitting.max()
+                && count >= least
             {
-                let cost = u64::from(kind.count) * self.units[device];
-                best = Some(Choice { device, count: kind.count, cost, slack, rhythm: kind.rhythm });
+                let cost = u64::from(count) * self.units[device];
+                return Some(Choice { device, count, cost, slack, rhythm });
             }
-        }
-        if best.is_some() {
-            return best;
         }
         // Larger than any kind: the load no longer depends on the size.
-        let last = range.end - 1;
+        let last = sizes[CALM as usize - 1].end.checked_sub(1)?;
         let load = load(last);
         if load >= BLOCKED {
             return None;
         }
-        let mut count = (((load as f64 / PER_DEVICE) + 0.09) / 0.97).floor().max(1.0) as u32;
+        let mut count = (((load as f64 / PER_DEVICE) + 0.09) / 0.97).floor().max(f64::from(least)) as u32;
         while capacity(count) < load {
             count += 1;
         }
@@ -263,7 +265,8 @@ impl Needs {
     pub(crate) fn of_set(&self, models: &[usize]) -> Option<Choice> {
         let weights = models.iter().map(|&model| self.memory[model].weights).sum();
         let activation = models.iter().map(|&model| self.memory[model].activation).max().unwrap_or(0);
-        self.choose(|kind| models.iter().map(|&model| self.loads(model)[kind]).sum(), weights, activation)
+        let load = |kind: usize| models.iter().map(|&model| self.loads(model)[kind]).sum();
+        self.choose(load, weights, activation, &mut vec![1; self.units.len()])
     }
 }
 

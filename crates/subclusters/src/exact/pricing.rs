@@ -1,10 +1,11 @@
 //! Which sub-clusters are worth more than they cost, at given prices of the models.
 //!
 //! For each size and rhythm, and each place of the last epoch, that is a knapsack with two limits, load and memory. It is searched
-//! in depth, the model with the largest activation first (it decides how much memory is left for weights), cut off where even
-//! pieces of the remaining models would not be worth enough.
+//! in depth for each model that may have the largest activation (which decides how much memory is left for weights), cut off where
+//! even pieces of the remaining models, with the two limits mixed into one, would not be worth enough.
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::need::{BLOCKED, CALM, Kind, Needs, capacity};
@@ -46,18 +47,15 @@ pub(super) struct Pricing<'a> {
 struct Item {
     model: usize,
     worth: f64,
-    load: u64,
+    /// As a share of what the devices carry.
+    load: f64,
     weights: u64,
     activation: u64,
 }
 
 /// A knapsack: one kind of sub-cluster in one place.
 struct Knapsack {
-    /// The largest activation first; of equal ones those that are worth most for what they take.
     items: Vec<Item>,
-    /// The most that the items from each on are worth for each millionth of load, and for each KiB.
-    densest: Vec<(f64, f64, f64)>,
-    load: u64,
     memory: u64,
 }
 
@@ -143,63 +141,26 @@ impl<'a> Pricing<'a> {
 
     /// The knapsack of a kind in a place, without models that are worth less than `least`.
     fn knapsack(&self, prices: &Prices, kind: Kind, loads: usize, place: Option<usize>, least: f64) -> Knapsack {
+        let (load, memory) = (capacity(kind.count) as f64, self.needs.room_kib[kind.device]);
         let item = |model: usize| {
             let home = self.homes.of[model];
             let moved = home.is_some() && home != place;
-            let memory = self.needs.memory[model];
+            let own = self.needs.memory[model];
             Item {
                 model,
                 worth: prices.models[model] - if moved { prices.a_move } else { 0.0 },
-                load: self.needs.loads(model)[loads],
-                weights: memory.weights,
-                activation: memory.activation,
+                load: self.needs.loads(model)[loads] as f64 / load,
+                weights: own.weights,
+                activation: own.activation,
             }
         };
-        let (load, memory) = (capacity(kind.count), self.needs.room_kib[kind.device]);
-        let mut items: Vec<Item> = (0..self.needs.models())
-            .map(item)
-            .filter(|item| item.worth >= least && item.load <= load && item.weights + item.activation <= memory)
-            .collect();
-        let takes = |item: &Item| item.load as f64 / load as f64 + item.weights as f64 / memory as f64;
-        items.sort_by(|a, b| {
-            let dense = (b.worth / takes(b)).total_cmp(&(a.worth / takes(a)));
-            b.activation.cmp(&a.activation).then(dense)
-        });
-        let mut densest = vec![(0.0, 0.0, 0.0); items.len() + 1];
-        for (index, item) in items.iter().enumerate().rev() {
-            let (by_load, by_memory, sum): (f64, f64, f64) = densest[index + 1];
-            let worth = item.worth.max(0.0);
-            densest[index] = (
-                by_load.max(worth / item.load.max(1) as f64),
-                by_memory.max(worth / item.weights.max(1) as f64),
-                sum + worth,
-            );
-        }
-        Knapsack { items, densest, load, memory }
+        let items = (0..self.needs.models()).map(item);
+        let fits = |item: &Item| item.worth >= least && item.load <= 1.0 && item.weights + item.activation <= memory;
+        Knapsack { items: items.filter(fits).collect(), memory }
     }
-}
-
-/// A search in progress.
-struct Depth<'k, 'f> {
-    knapsack: &'k Knapsack,
-    chosen: Vec<usize>,
-    /// Whether sets that may be worth so much are still of interest.
-    wanted: &'f mut dyn FnMut(f64) -> bool,
-    /// Told of every set; false ends the search.
-    found: &'f mut dyn FnMut(f64, &[usize]) -> bool,
 }
 
 impl Knapsack {
-    /// Goes through all sets that fit and may be wanted. False where it was ended.
-    fn search(
-        &self,
-        wanted: &mut dyn FnMut(f64) -> bool,
-        found: &mut dyn FnMut(f64, &[usize]) -> bool,
-    ) -> bool {
-        let mut depth = Depth { knapsack: self, chosen: Vec::new(), wanted, found };
-        depth.go(0, 0.0, self.load, self.memory)
-    }
-
     /// The set that is worth most, if that is more than `least`.
     fn best(&self, least: f64) -> Option<(f64, Vec<usize>)> {
         let limit = Cell::new(least);
@@ -213,27 +174,105 @@ impl Knapsack {
         });
         best
     }
+
+    /// Goes through all sets that fit and may be `wanted`, telling each to `found`; false where that ended it.
+    fn search(&self, wanted: &mut dyn FnMut(f64) -> bool, found: &mut dyn FnMut(f64, &[usize]) -> bool) -> bool {
+        // Each model in turn has the largest activation of its set: then the memory for weights is known. Of models with the same
+        // activation the one with the smaller number counts as having the largest.
+        self.items.iter().all(|first| {
+            let Some(room) = self.memory.checked_sub(first.activation + first.weights) else { return true };
+            let smaller =
+                |item: &&Item| (item.activation, Reverse(item.model)) < (first.activation, Reverse(first.model));
+            let rest: Vec<Item> = self.items.iter().filter(smaller).copied().collect();
+            let mut depth = Depth::new(rest, room as f64, 1.0 - first.load, wanted, found);
+            depth.chosen.push(first.model);
+            depth.go(0, first.worth, 1.0 - first.load, room as f64)
+        })
+    }
 }
 
-impl Depth<'_, '_> {
-    fn go(&mut self, from: usize, worth: f64, load: u64, memory: u64) -> bool {
+/// A search among the models that may accompany one.
+struct Depth<'f> {
+    /// Those that are worth most for what they take first.
+    items: Vec<Item>,
+    /// What each takes of the two limits in one number, which is at most `load * by_load + memory * by_memory` of what is left.
+    takes: Vec<f64>,
+    by_load: f64,
+    by_memory: f64,
+    chosen: Vec<usize>,
+    /// Whether sets that may be worth so much are still of interest.
+    wanted: &'f mut dyn FnMut(f64) -> bool,
+    /// Told of every set; false ends the search.
+    found: &'f mut dyn FnMut(f64, &[usize]) -> bool,
+}
+
+/// How the two limits may be mixed into one.
+const MIXES: [f64; 5] = [0.05, 0.3, 0.5, 0.7, 0.95];
+
+impl<'f> Depth<'f> {
+    fn new(
+        items: Vec<Item>,
+        memory: f64,
+        load: f64,
+        wanted: &'f mut dyn FnMut(f64) -> bool,
+        found: &'f mut dyn FnMut(f64, &[usize]) -> bool,
+    ) -> Depth<'f> {
+        let mut depth =
+            Depth { items, takes: Vec::new(), by_load: 0.0, by_memory: 0.0, chosen: Vec::new(), wanted, found };
+        // The mix that bounds best from the start is kept.
+        let bound = |mix: &f64| {
+            depth.mix(*mix, load, memory);
+            depth.more(0, load, memory)
+        };
+        let bounds: Vec<f64> = MIXES.iter().map(bound).collect();
+        let best = MIXES.iter().zip(&bounds).min_by(|a, b| a.1.total_cmp(b.1)).map_or(0.5, |(mix, _)| *mix);
+        depth.mix(best, load, memory);
+        depth
+    }
+
+    /// Counts load and memory as one, and sorts by what is worth most for it.
+    fn mix(&mut self, mix: f64, load: f64, memory: f64) {
+        self.by_load = mix / load.max(1e-9);
+        self.by_memory = (1.0 - mix) / memory.max(1.0);
+        let (by_load, by_memory) = (self.by_load, self.by_memory);
+        let takes = |item: &Item| (item.load * by_load + item.weights as f64 * by_memory).max(1e-12);
+        self.items.sort_by(|a, b| (b.worth / takes(b)).total_cmp(&(a.worth / takes(a))));
+        self.takes = self.items.iter().map(takes).collect();
+    }
+
+    /// What the models from `from` on could add at most, if they could be cut into pieces and the two limits were one.
+    fn more(&self, from: usize, load: f64, memory: f64) -> f64 {
+        let mut room = load * self.by_load + memory * self.by_memory;
+        let mut more = 0.0;
+        for (item, &takes) in self.items[from..].iter().zip(&self.takes[from..]) {
+            if item.worth <= 0.0 {
+                break;
+            }
+            if takes >= room {
+                return more + item.worth * (room / takes).max(0.0);
+            }
+            room -= takes;
+            more += item.worth;
+        }
+        more
+    }
+
+    fn go(&mut self, from: usize, worth: f64, load: f64, memory: f64) -> bool {
         if !(self.found)(worth, &self.chosen) {
             return false;
         }
-        for index in from..self.knapsack.items.len() {
-            let (by_load, by_memory, all) = self.knapsack.densest[index];
-            let more = (by_load * load as f64).min(by_memory * memory as f64).min(all);
-            if !(self.wanted)(worth + more) {
+        for index in from..self.items.len() {
+            let more = self.more(index, load, memory);
+            if !(self.wanted)(worth + more + 1e-12) {
                 return true;
             }
-            let item = self.knapsack.items[index];
-            // The first model has the largest activation of all: what it takes is gone for the rest.
-            let activation = if self.chosen.is_empty() { item.activation } else { 0 };
-            if item.load > load || item.weights + activation > memory {
+            let item = self.items[index];
+            // Loads are sums of shares, with their roundings.
+            if item.load > load + 1e-12 || item.weights as f64 > memory {
                 continue;
             }
             self.chosen.push(item.model);
-            let whole = self.go(index + 1, worth + item.worth, load - item.load, memory - item.weights - activation);
+            let whole = self.go(index + 1, worth + item.worth, load - item.load, memory - item.weights as f64);
             self.chosen.pop();
             if !whole {
                 return false;
