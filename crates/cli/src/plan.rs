@@ -83,7 +83,9 @@ struct SearchArguments {
 impl SearchArguments {
     fn limit(&self) -> anyhow::Result<Duration> {
         let limit = Duration::try_from_secs_f64(self.time_limit).ok().filter(|limit| !limit.is_zero());
-        limit.with_context(|| format!("--time-limit must be a number of seconds above 0 (is {})", self.time_limit))
+        limit.with_context(|| {
+            format!("--time-limit must be a number of seconds above 0 (is {})", self.time_limit)
+        })
     }
 }
 
@@ -153,7 +155,9 @@ fn after_help() -> String {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.command {
         Some(PlanCommand::Compare(compare)) => return compare::run(compare, &arguments.search),
-        Some(PlanCommand::Subclusters(subclusters)) => return subclusters::run(subclusters, &arguments.search),
+        Some(PlanCommand::Subclusters(subclusters)) => {
+            return subclusters::run(subclusters, &arguments.search);
+        }
         None => {}
     }
     if let Some(cms) = &arguments.cms {

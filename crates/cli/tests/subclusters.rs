@@ -66,7 +66,9 @@ fn text(bytes: &[u8]) -> String {
 fn json_has_the_keys_that_other_programs_read() {
     let shell = Shell::with(&[("p.toml", &problem(1.0))]);
     let plan = shell.json(&["p.toml", "--verify", "--format", "json"]);
-    for key in ["gpus", "estimated_gpus", "lower_bound", "bound_name", "gap", "seconds", "algorithm", "verified"] {
+    for key in
+        ["gpus", "estimated_gpus", "lower_bound", "bound_name", "gap", "seconds", "algorithm", "verified"]
+    {
         assert!(!plan[key].is_null(), "{key} is missing");
     }
     for key in ["name", "device", "count", "models", "memory_mib", "load"] {
@@ -85,7 +87,9 @@ fn json_has_the_keys_that_other_programs_read() {
 fn people_see_sizes_headroom_and_the_page() {
     let shell = Shell::with(&[("p.toml", &problem(1.0))]);
     let said = shell.succeed(&["p.toml", "--verify", "--html", "page.html"]);
-    for words in ["sub-clusters on", "confirmed in simulation", "headroom", "in SLO", "Replayed: 6 of 6 models"] {
+    for words in
+        ["sub-clusters on", "confirmed in simulation", "headroom", "in SLO", "Replayed: 6 of 6 models"]
+    {
         assert!(said.contains(words), "{words}: {said}");
     }
     let page = std::fs::read_to_string(shell.0.path().join("page.html")).expect("a page");
@@ -124,7 +128,10 @@ fn bad_input_is_one_line_and_exit_code_2() {
         ("few.toml", good.replacen("gpus = 12", "gpus = 1", 1)),
         ("large.toml", good.replacen("weights_mib = 3000", "weights_mib = 30000", 1)),
         ("previous.json", "[1, 2]".to_owned()),
-        ("full.json", r#"{ "subclusters": [{ "name": "x", "models": ["m0", "m1", "m2", "m3"] }] }"#.to_owned()),
+        (
+            "full.json",
+            r#"{ "subclusters": [{ "name": "x", "models": ["m0", "m1", "m2", "m3"] }] }"#.to_owned(),
+        ),
     ];
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let shell = Shell::with(&files);
@@ -132,7 +139,10 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["none.toml"][..], "none.toml: cannot be read"),
         (&["rate.toml"], "rate.toml:5: model \"m0\": rate_rps must be a number above 0 (is -1)"),
         (&["few.toml"], "GPUs are needed, and there are 1"),
-        (&["large.toml"], "model \"m0\" takes 30300 MiB (weights and activation), and the largest device has 10000"),
+        (
+            &["large.toml"],
+            "model \"m0\" takes 30300 MiB (weights and activation), and the largest device has 10000",
+        ),
         (&["p.toml", "--from", "previous.json"], "--from previous.json"),
         (&["p.toml", "--from", "full.json", "--max-moves", "0"], "--max-moves 1 would do"),
         (&["p.toml", "--solver", "magic"], "known are auto, heuristic, exact"),

@@ -65,7 +65,8 @@ pub fn plan(
 ) -> Result<Planned, SubclusterError> {
     let solution = solve(problem, epoch, method, run)?;
     let counts = if confirmed {
-        confirm(problem, &solution.subclusters, run.seed, on_confirmed).map_err(SubclusterError::Simulation)?
+        confirm(problem, &solution.subclusters, run.seed, on_confirmed)
+            .map_err(SubclusterError::Simulation)?
     } else {
         solution.subclusters.iter().map(|subcluster| subcluster.count).collect()
     };

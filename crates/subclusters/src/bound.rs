@@ -57,16 +57,23 @@ pub(crate) fn units(needs: &Needs) -> f64 {
     let mut shares = vec![0.7; priced.len()];
     let mut best: f64 = 0.0;
     for step in 0..STEPS {
-        let prices: Vec<(f64, f64)> = priced.iter().zip(&shares).map(|(kind, &share)| kind.prices(share)).collect();
+        let prices: Vec<(f64, f64)> =
+            priced.iter().zip(&shares).map(|(kind, &share)| kind.prices(share)).collect();
         let mut total = 0.0;
         let mut slopes = vec![0.0; priced.len()];
         for model in 0..models {
             let (loads, weights) = (needs.loads(model), needs.memory[model].weights as f64);
             let worth = |index: usize| {
                 let load = loads[priced[index].kind];
-                if load >= BLOCKED { f64::INFINITY } else { prices[index].0 * load as f64 + prices[index].1 * weights }
+                if load >= BLOCKED {
+                    f64::INFINITY
+                } else {
+                    prices[index].0 * load as f64 + prices[index].1 * weights
+                }
             };
-            let Some(least) = (0..priced.len()).min_by(|&a, &b| worth(a).total_cmp(&worth(b))) else { continue };
+            let Some(least) = (0..priced.len()).min_by(|&a, &b| worth(a).total_cmp(&worth(b))) else {
+                continue;
+            };
             total += worth(least);
             let kind = &priced[least];
             slopes[least] += kind.cost * (loads[kind.kind] as f64 / kind.capacity - weights / kind.memory);

@@ -51,9 +51,9 @@ fn fits(problem: &Problem, subcluster: &Subcluster) -> Result<(), String> {
     let share = wait_share(subcluster.count);
     let rhythms = models().flat_map(|model| {
         let profile = model.profiles[subcluster.device].as_ref();
-        profile.into_iter().flat_map(|profile| {
-            (1..=profile.max_batch()).map(|batch| profile.latency(batch).as_millis_f64())
-        })
+        profile
+            .into_iter()
+            .flat_map(|profile| (1..=profile.max_batch()).map(|batch| profile.latency(batch).as_millis_f64()))
     });
     let mut rhythms: Vec<f64> = rhythms.collect();
     rhythms.sort_by(f64::total_cmp);

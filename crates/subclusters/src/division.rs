@@ -121,7 +121,8 @@ impl<'a> Division<'a> {
         own.members.retain(|&member| member != model);
         own.loads.iter_mut().zip(self.needs.loads(model)).for_each(|(sum, load)| *sum -= load);
         own.weights -= self.needs.memory[model].weights;
-        own.activation = own.members.iter().map(|&member| self.needs.memory[member].activation).max().unwrap_or(0);
+        own.activation =
+            own.members.iter().map(|&member| self.needs.memory[member].activation).max().unwrap_or(0);
         own.least.fill(1);
         own.choice = if own.members.is_empty() {
             None

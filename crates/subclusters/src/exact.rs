@@ -43,7 +43,10 @@ struct Column {
 
 impl Column {
     fn moves(&self, homes: &Homes) -> usize {
-        self.members.iter().filter(|&&model| homes.of[model].is_some() && homes.of[model] != self.place).count()
+        self.members
+            .iter()
+            .filter(|&&model| homes.of[model].is_some() && homes.of[model] != self.place)
+            .count()
     }
 }
 
@@ -166,14 +169,19 @@ impl<'a> Master<'a> {
     }
 
     /// The prices that are worth most and beaten by no column so far: the dual program, so that any backend will do.
-    fn prices(&self, backend: &Backend, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Prices>, MilpError> {
+    fn prices(
+        &self,
+        backend: &Backend,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Prices>, MilpError> {
         let mut program = Program::default();
         let models: Vec<Variable> =
             (0..self.needs.models()).map(|_| program.continuous(-1.0, 0.0, f64::INFINITY)).collect();
         let places: Vec<Variable> =
             (0..self.homes.count).map(|_| program.continuous(1.0, 0.0, f64::INFINITY)).collect();
         let limit = self.move_limit();
-        let move_price = program.continuous(limit.unwrap_or(0.0), 0.0, if limit.is_some() { f64::INFINITY } else { 0.0 });
+        let move_price =
+            program.continuous(limit.unwrap_or(0.0), 0.0, if limit.is_some() { f64::INFINITY } else { 0.0 });
         for column in &self.columns {
             let mut terms: Vec<(Variable, f64)> =
                 column.members.iter().map(|&model| (models[model], 1.0)).collect();
@@ -185,7 +193,9 @@ impl<'a> Master<'a> {
             program.at_most(&terms, column.cost as f64);
         }
         let answer = backend.solve(&program, &Limits { stop, ..Limits::none() })?;
-        let Some(values) = answer.values.filter(|_| answer.status == Status::Optimal) else { return Ok(None) };
+        let Some(values) = answer.values.filter(|_| answer.status == Status::Optimal) else {
+            return Ok(None);
+        };
         let value = |variable: &Variable| values[variable.0].max(0.0);
         Ok(Some(Prices {
             models: models.iter().map(value).collect(),
@@ -202,12 +212,18 @@ impl<'a> Master<'a> {
     }
 
     /// The cheapest division out of the columns, if it costs less than `known`.
-    fn integer(&self, backend: &Backend, known: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Answer<'a>, MilpError> {
+    fn integer(
+        &self,
+        backend: &Backend,
+        known: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Answer<'a>, MilpError> {
         let mut program = Program::default();
         let chosen: Vec<Variable> =
             self.columns.iter().map(|column| program.integer(column.cost as f64, 0.0, 1.0)).collect();
         let of = |belongs: &dyn Fn(&Column) -> f64| -> Vec<(Variable, f64)> {
-            let terms = self.columns.iter().zip(&chosen).map(|(column, &variable)| (variable, belongs(column)));
+            let terms =
+                self.columns.iter().zip(&chosen).map(|(column, &variable)| (variable, belongs(column)));
             terms.filter(|(_, weight)| *weight != 0.0).collect()
         };
         for model in 0..self.needs.models() {
@@ -225,7 +241,8 @@ impl<'a> Master<'a> {
         match (answer.status, answer.values) {
             (Status::Infeasible, _) => Ok(Answer::None),
             (Status::Optimal, Some(values)) => {
-                let columns = self.columns.iter().zip(&chosen).filter(|(_, variable)| values[variable.0] > 0.5);
+                let columns =
+                    self.columns.iter().zip(&chosen).filter(|(_, variable)| values[variable.0] > 0.5);
                 let division = self.divided(columns.map(|(column, _)| column));
                 Ok(if division.is_complete() { Answer::Better(division) } else { Answer::Stopped })
             }

@@ -35,7 +35,9 @@ pub(crate) fn outlook(problem: &Problem, subcluster: &Subcluster, count: u32) ->
         let profile = model.profiles[subcluster.device].as_ref()?;
         filled(profile, model.rate_rps * factor, model.slo_ms, wait_share(count) * rhythm_ms, rhythm_ms)
     };
-    let total = |rhythm_ms: f64| models.iter().map(|model| Some(at(model, rhythm_ms, 1.0)?.load)).sum::<Option<f64>>();
+    let total = |rhythm_ms: f64| {
+        models.iter().map(|model| Some(at(model, rhythm_ms, 1.0)?.load)).sum::<Option<f64>>()
+    };
     // The rhythm at which least is taken. Where none suits all, the shortest that every model can keep at all.
     let candidates = rhythms(&models, subcluster.device);
     let best = candidates.iter().filter_map(|&rhythm| Some((total(rhythm)?, rhythm)));
@@ -45,7 +47,10 @@ pub(crate) fn outlook(problem: &Problem, subcluster: &Subcluster, count: u32) ->
     let room = capacity(count) as f64 / 1e6;
     let place = |model: &&Model| {
         let now = at(model, rhythm_ms, 1.0);
-        let fits = |factor: f64| at(model, rhythm_ms, factor).is_some_and(|grown| load - now.map_or(0.0, |now| now.load) + grown.load <= room);
+        let fits = |factor: f64| {
+            at(model, rhythm_ms, factor)
+                .is_some_and(|grown| load - now.map_or(0.0, |now| now.load) + grown.load <= room)
+        };
         let (mut low, mut high) = (0.0, MOST);
         for _ in 0..24 {
             let middle = (low + high) / 2.0;
@@ -58,9 +63,11 @@ pub(crate) fn outlook(problem: &Problem, subcluster: &Subcluster, count: u32) ->
 
 /// The rhythms worth trying: a dozen steps from the longest single request to the longest batch.
 fn rhythms(models: &[&Model], device: usize) -> Vec<f64> {
-    let profiles = || models.iter().filter_map(|model| Some((model.slo_ms, model.profiles[device].as_ref()?)));
+    let profiles =
+        || models.iter().filter_map(|model| Some((model.slo_ms, model.profiles[device].as_ref()?)));
     let ms = |profile: &downbeat_profile::LatencyProfile, batch: u32| profile.latency(batch).as_millis_f64();
     let shortest = profiles().map(|(_, profile)| ms(profile, 1)).fold(1e-6, f64::max);
-    let longest = profiles().map(|(slo, profile)| ms(profile, profile.max_batch()).min(slo)).fold(shortest, f64::max);
+    let longest =
+        profiles().map(|(slo, profile)| ms(profile, profile.max_batch()).min(slo)).fold(shortest, f64::max);
     (0..=16).map(|step| shortest * (longest / shortest).powf(f64::from(step) / 16.0)).collect()
 }

@@ -12,7 +12,9 @@ use crate::solve::{Epoch, Solution};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unsolved {
     /// A model fits into no device's memory.
-    #[error("model {model:?} takes {takes_mib:.0} MiB (weights and activation), and the largest device has {room_mib:.0}")]
+    #[error(
+        "model {model:?} takes {takes_mib:.0} MiB (weights and activation), and the largest device has {room_mib:.0}"
+    )]
     TooLarge {
         /// The model.
         model: String,
@@ -22,7 +24,9 @@ pub enum Unsolved {
         room_mib: f64,
     },
     /// A model misses its SLO even alone.
-    #[error("model {model:?} cannot meet its SLO of {slo_ms} ms on any device that it fits: a request alone takes {alone_ms:.3} ms")]
+    #[error(
+        "model {model:?} cannot meet its SLO of {slo_ms} ms on any device that it fits: a request alone takes {alone_ms:.3} ms"
+    )]
     TooSlow {
         /// The model.
         model: String,
@@ -72,7 +76,8 @@ pub(crate) fn check_each(problem: &Problem, needs: &Needs) -> Result<(), Unsolve
         if needs.of_set(&[index]).is_some() {
             continue;
         }
-        let measured = || problem.devices.iter().zip(&model.profiles).filter(|(_, profile)| profile.is_some());
+        let measured =
+            || problem.devices.iter().zip(&model.profiles).filter(|(_, profile)| profile.is_some());
         let takes_mib = model.weights_mib + model.activation_mib;
         let room_mib = measured().map(|(device, _)| device.memory_mib).fold(0.0, f64::max);
         if takes_mib > room_mib {
@@ -113,11 +118,8 @@ pub(crate) fn check_count(
     let limited = epoch.previous.zip(epoch.max_moves);
     let with_moves = limited.and_then(|(previous, max_moves)| {
         let fits = |moves: usize| {
-            let homes = Homes {
-                of: previous.homes(problem),
-                count: previous.subclusters.len(),
-                most_moves: moves,
-            };
+            let homes =
+                Homes { of: previous.homes(problem), count: previous.subclusters.len(), most_moves: moves };
             let found = heuristic::search(needs, &homes, search)?;
             (found.cost.div_ceil(per_gpu) <= u64::from(available)).then_some(found.moves)
         };

@@ -153,7 +153,8 @@ impl Needs {
                 .map_or(BLOCKED, |filled| ((filled.load * PER_DEVICE).ceil() as u64).min(BLOCKED))
         };
         let loads = problem.models.iter().flat_map(|model| kinds.iter().map(move |kind| load(model, kind)));
-        let memory = |model: &Model| Memory { weights: kib(model.weights_mib), activation: kib(model.activation_mib) };
+        let memory =
+            |model: &Model| Memory { weights: kib(model.weights_mib), activation: kib(model.activation_mib) };
         let mut needs = Needs {
             loads: loads.collect(),
             memory: problem.models.iter().map(memory).collect(),
@@ -186,13 +187,17 @@ impl Needs {
                 .any(|other| keep[other] && alike(other) && no_worse(other) && equal_and_first(other));
         }
         let kept: Vec<usize> = (0..keep.len()).filter(|&kind| keep[kind]).collect();
-        self.loads =
-            (0..models).flat_map(|model| kept.iter().map(move |&kind| (model, kind))).map(|(m, k)| load(m, k)).collect();
+        self.loads = (0..models)
+            .flat_map(|model| kept.iter().map(move |&kind| (model, kind)))
+            .map(|(m, k)| load(m, k))
+            .collect();
         self.kinds = kept.iter().map(|&kind| self.kinds[kind]).collect();
         let first_of = |device: usize, count: u32| {
             self.kinds.partition_point(|kind| (kind.device, kind.count) < (device, count))
         };
-        let of_device = |device: usize| (1..=CALM).map(|count| first_of(device, count)..first_of(device, count + 1)).collect();
+        let of_device = |device: usize| {
+            (1..=CALM).map(|count| first_of(device, count)..first_of(device, count + 1)).collect()
+        };
         self.sizes = (0..self.units.len()).map(of_device).collect();
     }
 
@@ -222,7 +227,8 @@ impl Needs {
             }
             if let Some(choice) = self.choose_on(device, *least, &load) {
                 *least = choice.count;
-                let better = |best: &Choice| (choice.cost, Reverse(choice.slack)) < (best.cost, Reverse(best.slack));
+                let better =
+                    |best: &Choice| (choice.cost, Reverse(choice.slack)) < (best.cost, Reverse(best.slack));
                 if best.as_ref().is_none_or(better) {
                     best = Some(choice);
                 }
@@ -272,11 +278,14 @@ impl Needs {
 
 /// The rhythms to choose from: from the shortest batch of all to the longest that is of use to anybody.
 fn rhythms(models: &[Model]) -> Vec<f64> {
-    let profiles = || models.iter().flat_map(|model| model.profiles.iter().flatten().map(move |p| (model, p)));
+    let profiles =
+        || models.iter().flat_map(|model| model.profiles.iter().flatten().map(move |p| (model, p)));
     let ms = |span: Span| span.as_millis_f64();
     let shortest = profiles().map(|(_, profile)| ms(profile.latency(1))).fold(f64::INFINITY, f64::min);
     let longest = profiles()
-        .map(|(model, profile)| ms(profile.latency(profile.max_batch())).min(model.slo_ms).max(ms(profile.latency(1))))
+        .map(|(model, profile)| {
+            ms(profile.latency(profile.max_batch())).min(model.slo_ms).max(ms(profile.latency(1)))
+        })
         .fold(shortest, f64::max);
     let steps = ((longest / shortest).ln() / RHYTHM_STEP.ln()).ceil().max(0.0) as usize;
     let steps = steps.min(MOST_RHYTHMS - 1);

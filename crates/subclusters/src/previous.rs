@@ -73,7 +73,9 @@ impl Previous {
     /// Where each model of the problem is at home, by the sub-cluster's index; `None` for those that are new.
     pub(crate) fn homes(&self, problem: &Problem) -> Vec<Option<usize>> {
         let homes: BTreeMap<&str, usize> = (self.subclusters.iter().enumerate())
-            .flat_map(|(index, subcluster)| subcluster.models.iter().map(move |model| (model.as_str(), index)))
+            .flat_map(|(index, subcluster)| {
+                subcluster.models.iter().map(move |model| (model.as_str(), index))
+            })
             .collect();
         problem.models.iter().map(|model| homes.get(model.name.as_str()).copied()).collect()
     }

@@ -25,7 +25,8 @@ pub fn at_random(problem: &Problem, count: usize, seed: u64) -> Option<Vec<Subcl
     let mut bins = Bins::new(&needs, count);
     for model in order {
         let open: Vec<usize> = (0..bins.groups.len()).filter(|&bin| bins.has_room(model, bin)).collect();
-        let chosen = if open.is_empty() { bins.groups.len() } else { open[random.random_range(0..open.len())] };
+        let chosen =
+            if open.is_empty() { bins.groups.len() } else { open[random.random_range(0..open.len())] };
         bins.put(model, chosen);
     }
     sized(&needs, bins.groups)
@@ -61,7 +62,12 @@ struct Bins<'a> {
 impl Bins<'_> {
     fn new(needs: &Needs, count: usize) -> Bins<'_> {
         let room = needs.room_kib.iter().copied().max().unwrap_or(0);
-        Bins { needs, groups: vec![Vec::new(); count], taken: vec![Memory { weights: 0, activation: 0 }; count], room }
+        Bins {
+            needs,
+            groups: vec![Vec::new(); count],
+            taken: vec![Memory { weights: 0, activation: 0 }; count],
+            room,
+        }
     }
 
     fn has_room(&self, model: usize, bin: usize) -> bool {
@@ -88,7 +94,12 @@ fn sized(needs: &Needs, groups: Vec<Vec<usize>>) -> Option<Vec<Subcluster>> {
         .map(|(index, mut models)| {
             models.sort_unstable();
             let choice = needs.of_set(&models)?;
-            Some(Subcluster { name: format!("r{}", index + 1), device: choice.device, count: choice.count, models })
+            Some(Subcluster {
+                name: format!("r{}", index + 1),
+                device: choice.device,
+                count: choice.count,
+                models,
+            })
         })
         .collect()
 }

@@ -95,7 +95,12 @@ pub struct Solution {
 }
 
 /// Divides the models into sub-clusters on as few GPUs as possible.
-pub fn solve(problem: &Problem, epoch: Epoch<'_>, method: Method, run: &Run<'_>) -> Result<Solution, Unsolved> {
+pub fn solve(
+    problem: &Problem,
+    epoch: Epoch<'_>,
+    method: Method,
+    run: &Run<'_>,
+) -> Result<Solution, Unsolved> {
     let needs = Needs::of(problem);
     infeasible::check_each(problem, &needs)?;
     let homes = homes(problem, epoch);

@@ -6,7 +6,14 @@ use proptest::prelude::*;
 use crate::problem::{Device, Model, Problem};
 
 /// A model: requests per second, SLO, weights, and l(b) = alpha b + beta in milliseconds.
-pub(crate) fn model(name: &str, rate_rps: f64, slo_ms: f64, weights_mib: f64, alpha: f64, beta: f64) -> Model {
+pub(crate) fn model(
+    name: &str,
+    rate_rps: f64,
+    slo_ms: f64,
+    weights_mib: f64,
+    alpha: f64,
+    beta: f64,
+) -> Model {
     Model {
         name: name.to_owned(),
         rate_rps,

@@ -10,10 +10,14 @@ use crate::workload::{Mix, problem, solved};
 
 pub(crate) fn run(bench: &Bench) {
     println!("## The estimate beside the simulator\n");
-    println!("Random sub-clusters as the solver makes them: what it estimated, and the size that passes in simulation.\n");
+    println!(
+        "Random sub-clusters as the solver makes them: what it estimated, and the size that passes in simulation.\n"
+    );
     let mut by_size: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     for (seed, &(models, busy)) in
-        [(12usize, 2.0), (12, 4.0), (24, 6.0), (24, 12.0), (40, 16.0), (40, 30.0), (60, 45.0)].iter().enumerate()
+        [(12usize, 2.0), (12, 4.0), (24, 6.0), (24, 12.0), (40, 16.0), (40, 30.0), (60, 45.0)]
+            .iter()
+            .enumerate()
     {
         for round in 0..4u64 {
             let weights_mib = (1_000.0, 30_000.0);
@@ -22,11 +26,16 @@ pub(crate) fn run(bench: &Bench) {
             let solution = solved(bench, &problem, Method::Heuristic, &|| false);
             let counts = confirm(&problem, &solution.subclusters, 1, &|| {}).expect("sizes");
             for (subcluster, count) in solution.subclusters.iter().zip(counts) {
-                by_size.entry(subcluster.count).or_default().push(i64::from(count) - i64::from(subcluster.count));
+                by_size
+                    .entry(subcluster.count)
+                    .or_default()
+                    .push(i64::from(count) - i64::from(subcluster.count));
             }
         }
     }
-    println!("| estimated devices | sub-clusters | fewer in simulation | the same | one more | more | mean difference |");
+    println!(
+        "| estimated devices | sub-clusters | fewer in simulation | the same | one more | more | mean difference |"
+    );
     println!("|---|---|---|---|---|---|---|");
     let row = |label: String, differences: &[i64]| {
         let count = |wanted: &dyn Fn(i64) -> bool| differences.iter().filter(|&&d| wanted(d)).count();

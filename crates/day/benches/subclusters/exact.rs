@@ -13,8 +13,13 @@ const ROUNDS: u64 = 10;
 
 pub(crate) fn run(bench: &Bench) {
     println!("## The heuristic beside the optimum\n");
-    println!("Devices by the estimate; {ROUNDS} random instances a row; {} s at most for the exact solver.\n", LIMIT.as_secs());
-    println!("| models | busy GPUs | proved | mean GPUs | heuristic above the optimum, mean | worst | heuristic s, mean | exact s, mean |");
+    println!(
+        "Devices by the estimate; {ROUNDS} random instances a row; {} s at most for the exact solver.\n",
+        LIMIT.as_secs()
+    );
+    println!(
+        "| models | busy GPUs | proved | mean GPUs | heuristic above the optimum, mean | worst | heuristic s, mean | exact s, mean |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let (mut all_above, mut all_proved) = (Vec::new(), 0);
     for (models, busy) in [(10, 4.0), (20, 6.0), (20, 20.0), (30, 10.0), (30, 30.0), (40, 20.0), (50, 20.0)] {

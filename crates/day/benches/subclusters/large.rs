@@ -13,7 +13,9 @@ const LARGE: Mix =
 
 pub(crate) fn run(bench: &Bench) {
     println!("## 2,000 models on 400 GPUs\n");
-    println!("| epoch | moves allowed | moved | sub-clusters | GPUs | by the estimate | at least | dividing s | with simulation s | models in SLO |");
+    println!(
+        "| epoch | moves allowed | moved | sub-clusters | GPUs | by the estimate | at least | dividing s | with simulation s | models in SLO |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let first = problem(bench, LARGE, 1);
     let planned = timed(bench, "first", &first, Epoch::default());
@@ -55,14 +57,22 @@ pub(crate) fn rivals(bench: &Bench) {
     println!("Sizes of all by simulation; models in SLO in a replay with other arrivals.\n");
     println!("| problem | division | sub-clusters | GPUs | more than Downbeat | models in SLO |");
     println!("|---|---|---|---|---|---|");
-    let small = Mix { models: 40, busy_gpus: 12.0, spread: 3.0, weights_mib: (2_000.0, 40_000.0), gpus: None };
-    let middle = Mix { models: 300, busy_gpus: 50.0, spread: 4.0, weights_mib: (500.0, 20_000.0), gpus: None };
-    for (label, mix) in [("40 models", small), ("300 models", middle), ("2,000 models", Mix { gpus: None, ..LARGE })] {
+    let small =
+        Mix { models: 40, busy_gpus: 12.0, spread: 3.0, weights_mib: (2_000.0, 40_000.0), gpus: None };
+    let middle =
+        Mix { models: 300, busy_gpus: 50.0, spread: 4.0, weights_mib: (500.0, 20_000.0), gpus: None };
+    for (label, mix) in
+        [("40 models", small), ("300 models", middle), ("2,000 models", Mix { gpus: None, ..LARGE })]
+    {
         let problem = problem(bench, mix, 1);
         let stop = || false;
-        let solution =
-            downbeat_subclusters::solve(&problem, Epoch::default(), Method::Heuristic, &a_run(&bench.backend, &stop))
-                .expect("a solution");
+        let solution = downbeat_subclusters::solve(
+            &problem,
+            Epoch::default(),
+            Method::Heuristic,
+            &a_run(&bench.backend, &stop),
+        )
+        .expect("a solution");
         let compared = compare(&problem, &solution, 1, &bench.backend, &|| {}).expect("a comparison");
         for contender in &compared.contenders {
             println!(

@@ -31,7 +31,9 @@ fn services(bench: &Bench, seed: u64) -> Vec<Small> {
     while drawn.len() < SERVICES {
         let model = names[random.random_range(0..names.len())];
         let slo_ms = [50.0, 100.0, 200.0][random.random_range(0..3)];
-        let Some(&(_, alone)) = measured.points(model, "1g").and_then(|points| points.first()) else { continue };
+        let Some(&(_, alone)) = measured.points(model, "1g").and_then(|points| points.first()) else {
+            continue;
+        };
         // From 1 to 20 % of a 1g slice, one request at a time.
         let busy = 0.01 * 20f64.powf(random.random_range(0.0..1.0f64));
         if alone * 4.0 < slo_ms {
@@ -43,7 +45,9 @@ fn services(bench: &Bench, seed: u64) -> Vec<Small> {
 
 pub(crate) fn run(bench: &Bench) {
     println!("## {SERVICES} small services on slices of H200s\n");
-    println!("Each keeps a 1g slice busy for 1 to 20 % of the time. One service per slice is planned by `downbeat plan` under the rule `measured`.\n");
+    println!(
+        "Each keeps a 1g slice busy for 1 to 20 % of the time. One service per slice is planned by `downbeat plan` under the rule `measured`.\n"
+    );
     println!("| seed | division | sub-clusters | slices | GPUs | saved | seconds | services in SLO |");
     println!("|---|---|---|---|---|---|---|---|");
     for seed in 1..=3 {
@@ -59,10 +63,14 @@ pub(crate) fn run(bench: &Bench) {
 fn one_per_slice(bench: &Bench, services: &[Small], seed: u64) -> u32 {
     let mut text = "gpu = \"H200-141GB\"\nprofiles = \"h200.csv\"\nrule = \"measured\"\n".to_owned();
     for (index, Small { model, rate_rps, slo_ms }) in services.iter().enumerate() {
-        let _ = writeln!(text, "[[service]]\nname = \"s{index}\"\nmodel = \"{model}\"\nrate_rps = {rate_rps:.3}\nslo_ms = {slo_ms}");
+        let _ = writeln!(
+            text,
+            "[[service]]\nname = \"s{index}\"\nmodel = \"{model}\"\nrate_rps = {rate_rps:.3}\nslo_ms = {slo_ms}"
+        );
     }
     let origin = bench.root.join("profiles/small.toml");
-    let goodput = Goodput::remembering(&bench.root.join("target/bench-subclusters-goodput.json")).expect("a cache");
+    let goodput =
+        Goodput::remembering(&bench.root.join("target/bench-subclusters-goodput.json")).expect("a cache");
     let problem = partition::Problem::parse(&text, &origin, &goodput).expect("a problem");
     // What was simulated is kept for the next run; nothing depends on it.
     let _ = goodput.save();
@@ -84,13 +92,16 @@ fn one_per_slice(bench: &Bench, services: &[Small], seed: u64) -> u32 {
 fn pooled(bench: &Bench, services: &[Small], slices: &[&str], alone: u32, seed: u64) {
     let mut text = format!("gpu = \"H200-141GB\"\nprofiles = \"h200.csv\"\nslices = {slices:?}\n");
     for (index, Small { model, rate_rps, slo_ms }) in services.iter().enumerate() {
-        let _ = writeln!(text, "[[model]]\nname = \"s{index}\"\nmeasured = \"{model}\"\nrate_rps = {rate_rps:.3}\nslo_ms = {slo_ms}");
+        let _ = writeln!(
+            text,
+            "[[model]]\nname = \"s{index}\"\nmeasured = \"{model}\"\nrate_rps = {rate_rps:.3}\nslo_ms = {slo_ms}"
+        );
     }
     let problem = Problem::parse(&text, &bench.root.join("profiles/small.toml")).expect("a problem");
     let stop = || false;
     let begin = Instant::now();
-    let planned =
-        plan(&problem, Epoch::default(), Method::Auto, &a_run(&bench.backend, &stop), true, &|| {}).expect("a plan");
+    let planned = plan(&problem, Epoch::default(), Method::Auto, &a_run(&bench.backend, &stop), true, &|| {})
+        .expect("a plan");
     let seconds = begin.elapsed().as_secs_f64();
     let replays = replay(&problem, &planned.plan, 1).expect("a replay");
     let passed = replays.iter().flat_map(|replay| &replay.models).filter(|model| model.passed).count();

@@ -39,7 +39,9 @@ pub(crate) fn problem(bench: &Bench, mix: Mix, seed: u64) -> Problem {
             let name = names[random.random_range(0..names.len())];
             let points = measured.points(name, "7g").unwrap_or_default();
             let slo_ms = [20.0, 30.0, 50.0, 100.0, 200.0][random.random_range(0..5)];
-            let Some(&(_, alone)) = points.first().filter(|(_, alone)| alone * 3.0 < slo_ms) else { continue };
+            let Some(&(_, alone)) = points.first().filter(|(_, alone)| alone * 3.0 < slo_ms) else {
+                continue;
+            };
             // What a batch of a third of the SLO costs each request.
             let costs = points.iter().filter(|(_, ms)| *ms <= slo_ms / 3.0).map(|(b, ms)| ms / f64::from(*b));
             break (name, slo_ms, 1e3 * mix.busy_gpus * share / sum / costs.fold(alone, f64::min));

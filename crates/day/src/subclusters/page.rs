@@ -49,7 +49,12 @@ fn headline(plan: &Plan, replays: Option<&[SubclusterReplay]>) -> Vec<Tile> {
         let models = || replays.iter().flat_map(|replay| &replay.models);
         let missed = models().filter(|model| !model.passed).count();
         let note = format!("of {} in the replay", models().count());
-        shown.push(tile("Models in SLO", (models().count() - missed).to_string(), note, Mood::of_limit(missed as f64, 0.0)));
+        shown.push(tile(
+            "Models in SLO",
+            (models().count() - missed).to_string(),
+            note,
+            Mood::of_limit(missed as f64, 0.0),
+        ));
     }
     shown
 }

@@ -26,7 +26,8 @@ fn quietly<T>(work: impl FnOnce(&Run<'_>) -> T) -> T {
 #[test]
 fn a_confirmed_plan_keeps_every_model_in_its_slo_and_one_device_fewer_does_not() {
     let problem = problem(20);
-    let planned = quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
+    let planned =
+        quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
     assert!(planned.plan.confirmed);
     let replays = replay(&problem, &planned.plan, 1).expect("a replay");
     assert!(replays.iter().all(|replay| replay.passed), "{replays:?}");
@@ -54,9 +55,11 @@ fn the_size_is_the_simulators_whatever_the_estimate_was() {
 
 #[test]
 fn too_few_gpus_in_simulation_are_an_error_and_not_a_plan() {
-    let enough = quietly(|run| plan(&problem(20), Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
+    let enough =
+        quietly(|run| plan(&problem(20), Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
     let short = problem(enough.plan.gpus - 1);
-    let error = quietly(|run| plan(&short, Epoch::default(), Method::Auto, run, true, &|| {})).expect_err("too few");
+    let error =
+        quietly(|run| plan(&short, Epoch::default(), Method::Auto, run, true, &|| {})).expect_err("too few");
     let said = error.to_string();
     assert!(matches!(error, SubclusterError::TooFewGpus { .. } | SubclusterError::Unsolved(_)), "{said}");
     assert!(said.contains("GPUs are needed, and there are"), "{said}");
@@ -65,11 +68,16 @@ fn too_few_gpus_in_simulation_are_an_error_and_not_a_plan() {
 #[test]
 fn nobody_needs_fewer_gpus_than_a_plan_on_a_plain_case() {
     let problem = problem(40);
-    let planned = quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
-    let compared = compare(&problem, &planned.solution, 1, &Backend::microlp(), &|| {}).expect("a comparison");
+    let planned =
+        quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
+    let compared =
+        compare(&problem, &planned.solution, 1, &Backend::microlp(), &|| {}).expect("a comparison");
     let names: Vec<&str> = compared.contenders.iter().map(|contender| contender.name).collect();
     assert_eq!(names, ["downbeat", "one cluster per model", "random", "balanced by rate"]);
-    assert!(compared.contenders.iter().all(|contender| contender.gpus >= compared.contenders[0].gpus), "{compared:?}");
+    assert!(
+        compared.contenders.iter().all(|contender| contender.gpus >= compared.contenders[0].gpus),
+        "{compared:?}"
+    );
     assert!(compared.contenders[1].gpus > compared.contenders[0].gpus);
 }
 
@@ -77,7 +85,8 @@ fn nobody_needs_fewer_gpus_than_a_plan_on_a_plain_case() {
 fn the_page_shows_every_model_and_escapes_names() {
     let mut problem = problem(20);
     problem.models[0].name = "<b>m0".to_owned();
-    let planned = quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, false, &|| {})).expect("a plan");
+    let planned =
+        quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, false, &|| {})).expect("a plan");
     let replays = replay(&problem, &planned.plan, 1).expect("a replay");
     let drawn = page(&planned.plan, Some(&replays));
     assert!(drawn.contains("&lt;b&gt;m0") && !drawn.contains("<b>m0"));

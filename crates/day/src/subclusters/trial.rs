@@ -28,7 +28,9 @@ pub(super) fn run(
     until: Until,
 ) -> Result<RunReport, String> {
     let policy: PolicySpec = "adaptive".parse().map_err(|error: PolicyError| error.to_string())?;
-    policy.run(&scenario(problem, subcluster, count, length, seed), seed, until).map_err(|error| error.to_string())
+    policy
+        .run(&scenario(problem, subcluster, count, length, seed), seed, until)
+        .map_err(|error| error.to_string())
 }
 
 fn scenario(problem: &Problem, subcluster: &Subcluster, count: u32, length: Length, seed: u64) -> Scenario {

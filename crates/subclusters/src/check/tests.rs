@@ -11,8 +11,7 @@ fn said(subclusters: Vec<Subcluster>, moved: Vec<usize>, max_moves: Option<usize
     let models = (0..3).map(|i| model(&format!("m{i}"), 500.0, 100.0, 4_000.0, 0.5, 1.0)).collect();
     let problem = problem(10_000.0, models);
     let old = Previous::parse(r#"{ "subclusters": [{ "name": "x", "models": ["m0", "m1"] }] }"#).unwrap();
-    let solution =
-        Solution { subclusters, units: 2, bound_units: 2, bound_name: "", algorithm: "", moved };
+    let solution = Solution { subclusters, units: 2, bound_units: 2, bound_name: "", algorithm: "", moved };
     check(&problem, Epoch { previous: Some(&old), max_moves }, &solution)
 }
 

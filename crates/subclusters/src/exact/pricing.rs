@@ -63,7 +63,10 @@ impl<'a> Pricing<'a> {
     pub(super) fn new(needs: &'a Needs, homes: &'a Homes) -> Pricing<'a> {
         let mut kinds: Vec<(Kind, usize, u64)> = Vec::new();
         for (index, &kind) in needs.kinds.iter().enumerate() {
-            let all: u64 = (0..needs.models()).map(|model| needs.loads(model)[index]).filter(|load| *load < BLOCKED).sum();
+            let all: u64 = (0..needs.models())
+                .map(|model| needs.loads(model)[index])
+                .filter(|load| *load < BLOCKED)
+                .sum();
             let sizes = if kind.count == CALM { CALM..=u32::MAX } else { kind.count..=kind.count };
             for count in sizes {
                 // A device fewer already carries all that can be there.
@@ -78,7 +81,11 @@ impl<'a> Pricing<'a> {
 
     /// The column that is worth most beyond its cost, of each kind and place where there is one. Each is with what it is worth.
     /// `None` when told to stop.
-    pub(super) fn best_columns(&self, prices: &Prices, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, Column)>> {
+    pub(super) fn best_columns(
+        &self,
+        prices: &Prices,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Vec<(f64, Column)>> {
         let mut found = Vec::new();
         for &(kind, loads, cost) in &self.kinds {
             for place in self.places() {
@@ -140,7 +147,14 @@ impl<'a> Pricing<'a> {
     }
 
     /// The knapsack of a kind in a place, without models that are worth less than `least`.
-    fn knapsack(&self, prices: &Prices, kind: Kind, loads: usize, place: Option<usize>, least: f64) -> Knapsack {
+    fn knapsack(
+        &self,
+        prices: &Prices,
+        kind: Kind,
+        loads: usize,
+        place: Option<usize>,
+        least: f64,
+    ) -> Knapsack {
         let (load, memory) = (capacity(kind.count) as f64, self.needs.room_kib[kind.device]);
         let item = |model: usize| {
             let home = self.homes.of[model];
@@ -155,7 +169,8 @@ impl<'a> Pricing<'a> {
             }
         };
         let items = (0..self.needs.models()).map(item);
-        let fits = |item: &Item| item.worth >= least && item.load <= 1.0 && item.weights + item.activation <= memory;
+        let fits =
+            |item: &Item| item.worth >= least && item.load <= 1.0 && item.weights + item.activation <= memory;
         Knapsack { items: items.filter(fits).collect(), memory }
     }
 }
@@ -176,13 +191,18 @@ impl Knapsack {
     }
 
     /// Goes through all sets that fit and may be `wanted`, telling each to `found`; false where that ended it.
-    fn search(&self, wanted: &mut dyn FnMut(f64) -> bool, found: &mut dyn FnMut(f64, &[usize]) -> bool) -> bool {
+    fn search(
+        &self,
+        wanted: &mut dyn FnMut(f64) -> bool,
+        found: &mut dyn FnMut(f64, &[usize]) -> bool,
+    ) -> bool {
         // Each model in turn has the largest activation of its set: then the memory for weights is known. Of models with the same
         // activation the one with the smaller number counts as having the largest.
         self.items.iter().all(|first| {
             let Some(room) = self.memory.checked_sub(first.activation + first.weights) else { return true };
-            let smaller =
-                |item: &&Item| (item.activation, Reverse(item.model)) < (first.activation, Reverse(first.model));
+            let smaller = |item: &&Item| {
+                (item.activation, Reverse(item.model)) < (first.activation, Reverse(first.model))
+            };
             let rest: Vec<Item> = self.items.iter().filter(smaller).copied().collect();
             let mut depth = Depth::new(rest, room as f64, 1.0 - first.load, wanted, found);
             depth.chosen.push(first.model);
@@ -217,8 +237,15 @@ impl<'f> Depth<'f> {
         wanted: &'f mut dyn FnMut(f64) -> bool,
         found: &'f mut dyn FnMut(f64, &[usize]) -> bool,
     ) -> Depth<'f> {
-        let mut depth =
-            Depth { items, takes: Vec::new(), by_load: 0.0, by_memory: 0.0, chosen: Vec::new(), wanted, found };
+        let mut depth = Depth {
+            items,
+            takes: Vec::new(),
+            by_load: 0.0,
+            by_memory: 0.0,
+            chosen: Vec::new(),
+            wanted,
+            found,
+        };
         // The mix that bounds best from the start is kept.
         let bound = |mix: &f64| {
             depth.mix(*mix, load, memory);
@@ -272,7 +299,8 @@ impl<'f> Depth<'f> {
                 continue;
             }
             self.chosen.push(item.model);
-            let whole = self.go(index + 1, worth + item.worth, load - item.load, memory - item.weights as f64);
+            let whole =
+                self.go(index + 1, worth + item.worth, load - item.load, memory - item.weights as f64);
             self.chosen.pop();
             if !whole {
                 return false;

@@ -9,7 +9,14 @@ use crate::testing::problems;
 
 /// The cheapest division of all: every model in every old place, every group so far, or a new one.
 fn brute_force(needs: &Needs, homes: &Homes) -> Option<u64> {
-    fn go(needs: &Needs, homes: &Homes, model: usize, groups: &mut Vec<Vec<usize>>, moves: usize, best: &mut Option<u64>) {
+    fn go(
+        needs: &Needs,
+        homes: &Homes,
+        model: usize,
+        groups: &mut Vec<Vec<usize>>,
+        moves: usize,
+        best: &mut Option<u64>,
+    ) {
         if moves > homes.most_moves {
             return;
         }

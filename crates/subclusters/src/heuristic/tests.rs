@@ -52,7 +52,9 @@ fn what_no_longer_fits_moves_and_nothing_else() {
 #[test]
 fn the_same_seed_gives_the_same_division() {
     let models = (0..40)
-        .map(|i| model(&format!("m{i}"), 30.0 + 40.0 * f64::from(i), 100.0, 300.0 * f64::from(i % 7 + 1), 0.2, 2.0))
+        .map(|i| {
+            model(&format!("m{i}"), 30.0 + 40.0 * f64::from(i), 100.0, 300.0 * f64::from(i % 7 + 1), 0.2, 2.0)
+        })
         .collect();
     let problem = problem(10_000.0, models);
     let needs = Needs::of(&problem);

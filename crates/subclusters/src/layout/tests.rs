@@ -20,7 +20,9 @@ fn slices_are_cut_from_as_few_gpus_as_placements_allow() {
         let wanted = [("x".to_owned(), 0, one), ("y".to_owned(), 1, two), ("z".to_owned(), 2, three)];
         let wanted: Vec<_> = wanted.into_iter().filter(|wanted| wanted.2 > 0).collect();
         let cut = cut(&problem, &wanted, &Backend::microlp()).unwrap();
-        let of = |name: &str| cut.iter().flat_map(|gpu| &gpu.slices).filter(|slice| slice.subcluster == name).count() as u32;
+        let of = |name: &str| {
+            cut.iter().flat_map(|gpu| &gpu.slices).filter(|slice| slice.subcluster == name).count() as u32
+        };
         assert_eq!((of("x"), of("y"), of("z")), (one, two, three));
         cut.len()
     };

@@ -28,11 +28,15 @@ pub(super) fn problem(text: &str, origin: &Path) -> Result<Problem, ProblemError
     let gpu = gpu(&file, &source)?;
     let mut notes = Vec::new();
     if let Some(gpu) = gpu.as_ref().filter(|gpu| file.slices.is_some() && gpu.is_inferred()) {
-        notes.push(format!("the placements of {} are inferred from its family, not captured from one", gpu.name));
+        notes.push(format!(
+            "the placements of {} are inferred from its family, not captured from one",
+            gpu.name
+        ));
     }
     let (devices, units_per_gpu) = devices(&file, &source, gpu.as_ref())?;
     let measured = Measured::read(&file, &source, gpu.as_ref())?;
-    let reader = Reader { source: &source, devices: &devices, gpu: gpu.as_ref(), measured: measured.as_ref() };
+    let reader =
+        Reader { source: &source, devices: &devices, gpu: gpu.as_ref(), measured: measured.as_ref() };
     Ok(Problem {
         name: origin.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         gpus: file.gpus.as_ref().map(|gpus| source.whole("", "gpus", gpus, MOST_GPUS)).transpose()?,
@@ -68,7 +72,9 @@ fn devices(
         return Ok((vec![Device { name: "gpu".to_owned(), memory_mib, units: 1, slice: None }], 1));
     };
     let Some(gpu) = gpu else {
-        return Err(source.invalid(Some(slices.span()), "slices needs gpu = \"H200-141GB\" or another GPU by name"));
+        return Err(
+            source.invalid(Some(slices.span()), "slices needs gpu = \"H200-141GB\" or another GPU by name")
+        );
     };
     if let Some(memory) = &file.gpu_memory_mib {
         let message = "gpu_memory_mib cannot be given with slices; theirs is known";
@@ -96,7 +102,9 @@ fn devices(
     };
     let devices = slices.get_ref().iter().map(device).collect::<Result<Vec<Device>, ProblemError>>()?;
     if devices.is_empty() {
-        return Err(source.invalid(Some(slices.span()), "slices names none; give some, such as [\"1g\", \"2g\"]"));
+        return Err(
+            source.invalid(Some(slices.span()), "slices names none; give some, such as [\"1g\", \"2g\"]")
+        );
     }
     Ok((devices, u32::from(gpu.compute)))
 }
@@ -208,7 +216,8 @@ impl Reader<'_> {
                 (vec![Some(self.linear(&who, entry.get_ref(), entry)?)], None)
             }
             (Some(entry), None) => {
-                let message = format!("{who}profile does not say for which slice; with slices give measured = MODEL");
+                let message =
+                    format!("{who}profile does not say for which slice; with slices give measured = MODEL");
                 return Err(source.invalid(Some(entry.span()), message));
             }
             (Some(_), Some(measured)) => {
@@ -216,7 +225,9 @@ impl Reader<'_> {
                 return Err(source.invalid(Some(measured.span()), message));
             }
             (None, Some(measured)) => self.looked_up(&who, measured)?,
-            (None, None) => return Err(missing("profile is missing; give it, or measured = MODEL and profiles")),
+            (None, None) => {
+                return Err(missing("profile is missing; give it, or measured = MODEL and profiles"));
+            }
         };
         let weights_mib = given("weights_mib", &file.weights_mib)?.or(memory.and_then(|memory| memory.0));
         let activation_mib = given("activation_mib", &file.activation_mib)?.or(memory.map(|memory| memory.1));
@@ -224,7 +235,8 @@ impl Reader<'_> {
             name: file.name.get_ref().clone(),
             rate_rps: source.number(&who, "rate_rps", &file.rate_rps, false, MOST_RPS)?,
             slo_ms: source.number(&who, "slo_ms", &file.slo_ms, false, LONGEST_MS)?,
-            weights_mib: weights_mib.ok_or_else(|| missing("weights_mib is missing, and was not measured"))?,
+            weights_mib: weights_mib
+                .ok_or_else(|| missing("weights_mib is missing, and was not measured"))?,
             activation_mib: activation_mib.unwrap_or(0.0),
             profiles,
         })
@@ -257,7 +269,11 @@ impl Reader<'_> {
         let model = name.get_ref();
         if !measured.file.models().any(|known| known == model) {
             let known: Vec<&str> = measured.file.models().collect();
-            return Err(wrong(format!("{} has no model {model:?}{}", measured.file.name(), suggestion(model, &known))));
+            return Err(wrong(format!(
+                "{} has no model {model:?}{}",
+                measured.file.name(),
+                suggestion(model, &known)
+            )));
         }
         let mut memory: Option<(Option<f64>, f64)> = None;
         let mut profiles = Vec::with_capacity(self.devices.len());

@@ -81,9 +81,11 @@ impl Source<'_> {
             Err(self.invalid(Some(value.span()), format!("{who}{key} must be {rule} (is {number})")))
         };
         match number {
-            _ if number.is_nan() || number < 0.0 || (number == 0.0 && !or_none) => {
-                wrong(if or_none { "a number of 0 or more".to_owned() } else { "a number above 0".to_owned() })
-            }
+            _ if number.is_nan() || number < 0.0 || (number == 0.0 && !or_none) => wrong(if or_none {
+                "a number of 0 or more".to_owned()
+            } else {
+                "a number above 0".to_owned()
+            }),
             _ if number > most => wrong(format!("at most {most}")),
             _ => Ok(number),
         }

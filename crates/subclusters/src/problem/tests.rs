@@ -35,22 +35,62 @@ fn every_mistake_is_one_line_that_names_the_place() {
     let rows = [
         ("gpus = 8", "gpu_count = 8", "bad.toml:2: unknown key `gpu_count`; did you mean `gpu`?"),
         ("gpus = 8", "gpus = 0", "bad.toml:2: gpus must be a whole number from 1 to 1000000 (is 0)"),
-        ("gpu_memory_mib = 80000\n", "", "bad.toml: gpu_memory_mib is missing; give it, or gpu = \"H200-141GB\""),
-        ("gpu_memory_mib = 80000", "gpu_memory_mib = 0", "bad.toml:1: gpu_memory_mib must be a number above 0 (is 0)"),
-        ("rate_rps = 100", "rate_rps = -1", "bad.toml:5: model \"a\": rate_rps must be a number above 0 (is -1)"),
-        ("rate_rps = 100", "rate_rps = nan", "bad.toml:5: model \"a\": rate_rps must be a number above 0 (is NaN)"),
-        ("rate_rps = 100", "rate_rps = inf", "bad.toml:5: model \"a\": rate_rps must be at most 1000000000 (is inf)"),
+        (
+            "gpu_memory_mib = 80000\n",
+            "",
+            "bad.toml: gpu_memory_mib is missing; give it, or gpu = \"H200-141GB\"",
+        ),
+        (
+            "gpu_memory_mib = 80000",
+            "gpu_memory_mib = 0",
+            "bad.toml:1: gpu_memory_mib must be a number above 0 (is 0)",
+        ),
+        (
+            "rate_rps = 100",
+            "rate_rps = -1",
+            "bad.toml:5: model \"a\": rate_rps must be a number above 0 (is -1)",
+        ),
+        (
+            "rate_rps = 100",
+            "rate_rps = nan",
+            "bad.toml:5: model \"a\": rate_rps must be a number above 0 (is NaN)",
+        ),
+        (
+            "rate_rps = 100",
+            "rate_rps = inf",
+            "bad.toml:5: model \"a\": rate_rps must be at most 1000000000 (is inf)",
+        ),
         ("slo_ms = 25", "slo_ms = 0", "bad.toml:6: model \"a\": slo_ms must be a number above 0 (is 0)"),
         ("slo_ms = 25\n", "", "bad.toml:3: slo_ms is missing"),
-        ("weights_mib = 500", "weights_mib = -5", "bad.toml:7: model \"a\": weights_mib must be a number of 0 or more (is -5)"),
+        (
+            "weights_mib = 500",
+            "weights_mib = -5",
+            "bad.toml:7: model \"a\": weights_mib must be a number of 0 or more (is -5)",
+        ),
         ("weights_mib = 500\n", "", "bad.toml:3: model \"a\": weights_mib is missing, and was not measured"),
-        (PROFILE, "", "bad.toml:3: model \"a\": profile is missing; give it, or measured = MODEL and profiles"),
-        (PROFILE, "measured = \"x\"", "bad.toml:8: model \"a\": measured needs profiles = FILE.csv at the top of the file"),
-        ("max_batch = 8", "max_batch = 0", "bad.toml:8: model \"a\": profile.max_batch must be a whole number from 1 to 65536 (is 0)"),
+        (
+            PROFILE,
+            "",
+            "bad.toml:3: model \"a\": profile is missing; give it, or measured = MODEL and profiles",
+        ),
+        (
+            PROFILE,
+            "measured = \"x\"",
+            "bad.toml:8: model \"a\": measured needs profiles = FILE.csv at the top of the file",
+        ),
+        (
+            "max_batch = 8",
+            "max_batch = 0",
+            "bad.toml:8: model \"a\": profile.max_batch must be a whole number from 1 to 65536 (is 0)",
+        ),
         ("name = \"b\"", "name = \"a\"", "bad.toml:10: model \"a\" is given twice"),
         ("name = \"b\"", "name = \" \"", "bad.toml:10: name must be text that can be printed"),
         ("gpus = 8", "gpus = 8\nprofiles = \"none.csv\"", "bad.toml:3: profiles: there is no file none.csv"),
-        ("gpus = 8", "gpus = 8\nslices = [\"1g\"]", "bad.toml:3: slices needs gpu = \"H200-141GB\" or another GPU by name"),
+        (
+            "gpus = 8",
+            "gpus = 8\nslices = [\"1g\"]",
+            "bad.toml:3: slices needs gpu = \"H200-141GB\" or another GPU by name",
+        ),
     ];
     let mut failures = String::new();
     for (good, bad, expected) in rows {

@@ -8,7 +8,8 @@ fn example() -> crate::problem::Problem {
 }
 
 fn is_division(subclusters: &[Subcluster]) -> bool {
-    let mut models: Vec<usize> = subclusters.iter().flat_map(|subcluster| subcluster.models.clone()).collect();
+    let mut models: Vec<usize> =
+        subclusters.iter().flat_map(|subcluster| subcluster.models.clone()).collect();
     models.sort_unstable();
     models == (0..12).collect::<Vec<_>>()
 }

@@ -14,7 +14,14 @@ fn solved(problem: &Problem, epoch: Epoch<'_>) -> Result<Solution, Unsolved> {
 
 fn several(count: u32) -> Problem {
     let models = (0..count).map(|i| {
-        model(&format!("m{i}"), 100.0 + 150.0 * f64::from(i), 100.0, 500.0 + 450.0 * f64::from(i % 5), 0.4, 2.0)
+        model(
+            &format!("m{i}"),
+            100.0 + 150.0 * f64::from(i),
+            100.0,
+            500.0 + 450.0 * f64::from(i % 5),
+            0.4,
+            2.0,
+        )
     });
     problem(6_000.0, models.collect())
 }

@@ -48,8 +48,7 @@ pub(super) fn run(arguments: &Arguments, search: &SearchArguments) -> anyhow::Re
                     format!("{} of {}", contender.models_in_slo, contender.models),
                 ]
             };
-            let header =
-                ["division", "sub-clusters", "GPUs", "more", "by the estimate", "models in SLO"];
+            let header = ["division", "sub-clusters", "GPUs", "more", "by the estimate", "models in SLO"];
             let title = format!("{}: {} models\n\n", compared.problem, problem.models.len());
             title + &output::table(&header, compared.contenders.iter().map(row))
         }

@@ -17,7 +17,11 @@ pub(super) fn text(plan: &Plan, replays: Option<&[SubclusterReplay]>) -> String 
     if let Some(replays) = replays {
         let models = || replays.iter().flat_map(|replay| &replay.models);
         let passed = models().filter(|model| model.passed).count();
-        let _ = writeln!(text, "Replayed: {passed} of {} models have 99 % of their requests in time.", models().count());
+        let _ = writeln!(
+            text,
+            "Replayed: {passed} of {} models have 99 % of their requests in time.",
+            models().count()
+        );
     }
     text += "\n";
     text += &subclusters(plan, replays);
@@ -79,7 +83,8 @@ fn subclusters(plan: &Plan, replays: Option<&[SubclusterReplay]>) -> String {
     if replays.is_some() {
         header.push("busy");
     }
-    output::table(&header, plan.subclusters.iter().take(ROWS_SHOWN).map(row)) + &more(plan.subclusters.len(), "sub-clusters")
+    output::table(&header, plan.subclusters.iter().take(ROWS_SHOWN).map(row))
+        + &more(plan.subclusters.len(), "sub-clusters")
 }
 
 /// The models with the least headroom, or those that failed the replay, come first.
@@ -88,7 +93,8 @@ fn models(plan: &Plan, replays: Option<&[SubclusterReplay]>) -> String {
         .flat_map(|replay| &replay.models)
         .map(|model| (model.model.as_str(), model))
         .collect();
-    let in_slo = |model: &ModelPlan| replayed.get(model.name.as_str()).map_or(1.0, |replayed| replayed.in_slo);
+    let in_slo =
+        |model: &ModelPlan| replayed.get(model.name.as_str()).map_or(1.0, |replayed| replayed.in_slo);
     let mut order: Vec<&ModelPlan> = plan.models.iter().collect();
     order.sort_by(|a, b| in_slo(a).total_cmp(&in_slo(b)).then(a.headroom.total_cmp(&b.headroom)));
     let row = |model: &&ModelPlan| {
