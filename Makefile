@@ -11,7 +11,7 @@ comma := ,
 .PHONY: help build test demo demo-simulate demo-client bench-policies bench-deadlines bench-throughput \
 	bench-peers bench-overhead bench-prediction soak fuzz format clean test-clients setup-test setup-runtime \
 	setup-clients setup-triton bench-plan setup-solver bench-instructions test-threads setup-instructions \
-	bench-autoscale bench-transition bench-day
+	bench-autoscale bench-transition bench-day bench-subclusters
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -88,6 +88,9 @@ bench-prediction: build setup-clients ## Compare the goodput of a running server
 
 bench-plan: setup-solver ## Plan GPUs for the published demands, others and many; tables (BENCH=published for one)
 	$(CARGO) bench --locked -p downbeat-day --bench plan -- $(BENCH)
+
+bench-subclusters: setup-solver ## Divide models into sub-clusters: quality, speed, others, slices (BENCH=large for one part)
+	$(CARGO) bench --locked -p downbeat-day --bench subclusters -- $(BENCH)
 
 bench-instructions: setup-instructions ## Count the instructions per request, candidate and grant (needs valgrind)
 	GUNGRAUN_RUNNER=$(TOOLS)/bin/gungraun-runner $(CARGO) bench --locked -p downbeat-shards --bench instructions

@@ -5,6 +5,7 @@
 mod cms;
 mod compare;
 mod stop;
+mod subclusters;
 mod text;
 
 use std::fs;
@@ -79,10 +80,20 @@ struct SearchArguments {
     goodput_cache: Option<PathBuf>,
 }
 
+impl SearchArguments {
+    fn limit(&self) -> anyhow::Result<Duration> {
+        let limit = Duration::try_from_secs_f64(self.time_limit).ok().filter(|limit| !limit.is_zero());
+        limit.with_context(|| {
+            format!("--time-limit must be a number of seconds above 0 (is {})", self.time_limit)
+        })
+    }
+}
+
 #[derive(Subcommand)]
 enum PlanCommand {
     /// Run all solvers and baselines on one problem: GPUs, bound, gap, seconds
     Compare(compare::Arguments),
+    Subclusters(subclusters::Arguments),
 }
 
 /// Other tools' formats.
@@ -136,13 +147,18 @@ fn after_help() -> String {
          downbeat plan tomorrow.toml --from plan.json --verify\n  \
          downbeat plan scenarios/plan/mixed-24.toml --emit mig-parted\n  \
          downbeat plan compare scenarios/plan/mixed-24.toml\n  \
+         downbeat plan subclusters scenarios/plan/subclusters.toml\n  \
          downbeat plan --cms scenarios/plan/blocks.json --solver cms-lp-round"
     )
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    if let Some(PlanCommand::Compare(compare)) = &arguments.command {
-        return compare::run(compare, &arguments.search);
+    match &arguments.command {
+        Some(PlanCommand::Compare(compare)) => return compare::run(compare, &arguments.search),
+        Some(PlanCommand::Subclusters(subclusters)) => {
+            return subclusters::run(subclusters, &arguments.search);
+        }
+        None => {}
     }
     if let Some(cms) = &arguments.cms {
         return cms::run(cms, arguments);
@@ -212,10 +228,7 @@ pub(crate) struct Session {
 
 impl Session {
     fn begin(arguments: &SearchArguments) -> anyhow::Result<Session> {
-        let limit = Duration::try_from_secs_f64(arguments.time_limit).ok().filter(|limit| !limit.is_zero());
-        let Some(limit) = limit else {
-            bail!("--time-limit must be a number of seconds above 0 (is {})", arguments.time_limit);
-        };
+        let limit = arguments.limit()?;
         let goodput = match arguments.goodput_cache.clone().or_else(default_cache) {
             Some(path) => Goodput::remembering(&path)?,
             None => Goodput::forgetful(),

@@ -51,6 +51,7 @@ pub(crate) fn run(
             arrival: Arrival::Poisson,
         }],
         faults: Vec::new(),
+        subclusters: Vec::new(),
     };
     let policy: PolicySpec =
         "adaptive".parse().map_err(|error: downbeat_sim::PolicyError| error.to_string())?;

@@ -148,6 +148,7 @@ impl DayScenario {
             count: 0,
         };
         let scenario = Scenario {
+            subclusters: Vec::new(),
             name: self.name.clone(),
             classes: kinds.classes.iter().map(class).collect(),
             duration: self.duration,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use downbeat_sched::{Delays, LatencyProfile, Span};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Part, Scenario};
 
 /// The total rate at which device time runs out when every model runs the largest batch its own evenly spaced arrivals
 /// can fill in time:
@@ -20,7 +20,13 @@ use crate::scenario::Scenario;
 /// that of its full rate. 0 where a model cannot meet its SLO even alone.
 ///
 /// A yardstick, not a law: bursts fill batches faster than even spacing does, and can pass it.
+///
+/// With sub-clusters, the rate at which the first of them runs out.
 pub fn fluid_bound_rps(scenario: &Scenario) -> f64 {
+    least_of_parts(scenario, bound_of_one)
+}
+
+fn bound_of_one(scenario: &Scenario) -> f64 {
     let fluid = Fluid::of(scenario);
     // From the highest rates down: the first interval that holds a feasible rate holds the largest.
     let intervals = fluid.intervals();
@@ -32,6 +38,10 @@ pub fn fluid_bound_rps(scenario: &Scenario) -> f64 {
 /// A few percent below [`fluid_bound_rps`] where many models' batches grow at different rates, and equal to it for one
 /// model. It is what a bisection for the bound finds, and goodput, too, is the rate below which every rate passes.
 pub fn fluid_first_shortage_rps(scenario: &Scenario) -> f64 {
+    least_of_parts(scenario, first_shortage_of_one)
+}
+
+fn first_shortage_of_one(scenario: &Scenario) -> f64 {
     let fluid = Fluid::of(scenario);
     let mut suffices_to = 0.0;
     for interval in fluid.intervals() {
@@ -47,6 +57,19 @@ pub fn fluid_first_shortage_rps(scenario: &Scenario) -> f64 {
 /// The devices that a scenario with one class of devices keeps busy at its rate, when every model runs the largest batch
 /// its own evenly spaced arrivals can fill in time. `None` where there are several classes, or a model cannot meet its SLO.
 pub fn fluid_need_gpus(scenario: &Scenario) -> Option<f64> {
+    scenario.parts().iter().map(|part| need_of_one(&part.scenario)).sum()
+}
+
+/// The least total rate at which a sub-cluster reaches its own limit.
+fn least_of_parts(scenario: &Scenario, limit_rps: impl Fn(&Scenario) -> f64) -> f64 {
+    if scenario.subclusters.is_empty() {
+        return limit_rps(scenario);
+    }
+    let of_part = |part: &Part| limit_rps(&part.scenario) * scenario.total_rps / part.scenario.total_rps;
+    scenario.parts().iter().map(of_part).fold(f64::INFINITY, f64::min)
+}
+
+fn need_of_one(scenario: &Scenario) -> Option<f64> {
     let fluid = Fluid::of(scenario);
     let costs = fluid.costs_at(scenario.total_rps);
     let need = |(model, costs): (&ModelCosts, &Vec<Option<f64>>)| match costs[..] {

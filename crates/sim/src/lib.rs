@@ -4,6 +4,7 @@ mod account;
 mod autoscale;
 mod clairvoyant;
 mod devices;
+mod domains;
 mod fluid;
 mod goodput;
 pub mod html;
@@ -36,8 +37,8 @@ pub use rivals::{
     NexusSettings, QueueTimeout, Shepherd, ShepherdSettings, Sizes, SloSpan, TurnBatch,
 };
 pub use scenario::{
-    Arrival, Autoscale, Fault, GpuClass, Jitter, Model, RatePiece, RateTrace, Scenario, ScenarioError,
-    TraceError,
+    Arrival, Autoscale, Fault, GpuClass, Jitter, Model, Part, RatePiece, RateTrace, Scenario, ScenarioError,
+    Subcluster, TraceError,
 };
 pub use simulation::{Until, simulate};
 pub use workload::Arrivals;

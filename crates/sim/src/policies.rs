@@ -8,14 +8,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use self::core::{CoreSettings, Rule};
-use crate::policy::Policy;
+use crate::domains;
+use crate::policy::{Cluster, Policy};
 use crate::report::RunReport;
 use crate::rivals::setting::Setting;
 use crate::rivals::{
     Clockwork, ClockworkSettings, Delayed, DelayedSettings, Nexus, NexusSettings, Shepherd, ShepherdSettings,
 };
 use crate::scenario::Scenario;
-use crate::simulation::{Until, simulate};
+use crate::simulation::Until;
 
 /// A policy with its settings, as people write it: a name, then `:key=value` for each setting that is not the default.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,36 +162,38 @@ impl PolicySpec {
         if variants.is_empty() { vec![self.clone()] } else { variants }
     }
 
-    /// Runs the policy on a scenario.
+    /// Runs the policy on a scenario; where that has sub-clusters, one of it on each.
     pub fn run(&self, scenario: &Scenario, seed: u64, until: Until) -> Result<RunReport, PolicyError> {
-        let cluster = scenario.cluster();
-        let report = match &self.kind {
-            Kind::Core(settings) => settings.run(self.text.clone(), scenario, seed, until),
+        let name = || self.text.clone();
+        match &self.kind {
+            Kind::Core(settings) => Ok(settings.run(name(), scenario, seed, until)),
             Kind::Delayed(settings) => {
-                self.run_rival(Delayed::new(&cluster, settings), scenario, seed, until)
+                self.run_rival(scenario, seed, until, |cluster| Ok(Delayed::new(cluster, settings)))
             }
             Kind::Clockwork(settings) => {
-                self.run_rival(Clockwork::new(&cluster, settings), scenario, seed, until)
+                self.run_rival(scenario, seed, until, |cluster| Ok(Clockwork::new(cluster, settings)))
             }
             Kind::Shepherd(settings) => {
-                self.run_rival(Shepherd::new(&cluster, settings), scenario, seed, until)
+                self.run_rival(scenario, seed, until, |cluster| Ok(Shepherd::new(cluster, settings)))
             }
-            Kind::Nexus(settings) => match Nexus::new(&cluster, settings) {
-                Ok(nexus) => self.run_rival(nexus, scenario, seed, until),
-                Err(error) => {
-                    return Err(PolicyError::Unsuitable {
-                        policy: self.text.clone(),
-                        scenario: scenario.name.clone(),
-                        reason: error.to_string(),
-                    });
-                }
-            },
-        };
-        Ok(report)
+            Kind::Nexus(settings) => self.run_rival(scenario, seed, until, |cluster| {
+                Nexus::new(cluster, settings).map_err(|error| PolicyError::Unsuitable {
+                    policy: name(),
+                    scenario: scenario.name.clone(),
+                    reason: error.to_string(),
+                })
+            }),
+        }
     }
 
-    fn run_rival<P: Policy>(&self, mut policy: P, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
-        simulate(scenario, seed, self.text.clone(), &mut policy, until)
+    fn run_rival<P: Policy>(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        until: Until,
+        build: impl Fn(&Cluster) -> Result<P, PolicyError>,
+    ) -> Result<RunReport, PolicyError> {
+        domains::run(scenario, seed, self.text.clone(), until, build)
     }
 }
 

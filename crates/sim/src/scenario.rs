@@ -12,6 +12,7 @@ mod file;
 mod load;
 mod model;
 mod rates;
+mod subclusters;
 mod trace;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, Priority, Span};
 use crate::{Cluster, ModelFacts};
 
 pub use error::ScenarioError;
+pub use subclusters::{Part, Subcluster};
 pub use trace::{RatePiece, RateTrace, TraceError};
 
 /// A cluster, its models and their traffic.
@@ -57,6 +59,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// How its devices come and go; `None` where they stay. Then there is one class of devices.
     pub autoscale: Option<Autoscale>,
+    /// Which devices run which models; empty where all run all. Devices that are in none stay idle.
+    pub subclusters: Vec<Subcluster>,
 }
 
 /// How the devices of a scenario come and go.

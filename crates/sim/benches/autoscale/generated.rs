@@ -56,6 +56,7 @@ pub(crate) fn day(seed: u64) -> Scenario {
     let faults = (0..random.random_range(1..=2)).map(|gpu| Fault { gpu: GpuId(gpu), at }).collect();
     let settings = downbeat_scale::Settings::between(2, 80).expect("2 is less than 80");
     scaled(Scenario {
+        subclusters: Vec::new(),
         name: format!("generated day {seed}"),
         classes: vec![GpuClass { name: "gpu".to_owned(), count: gpus }],
         duration: Span::from_millis(DAY_S * 1_000),

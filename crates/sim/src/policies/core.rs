@@ -1,5 +1,6 @@
 //! Downbeat's own policies: from settings that people write to types that the scheduler is compiled for.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use downbeat_sched::{
@@ -7,10 +8,12 @@ use downbeat_sched::{
     WindowDrop,
 };
 
+use crate::domains;
+use crate::policy::Cluster;
 use crate::report::RunReport;
 use crate::rivals::setting::{Setting, unknown};
 use crate::scenario::Scenario;
-use crate::simulation::{Until, simulate};
+use crate::simulation::Until;
 
 /// All there are; `k` is `guarded`'s alone.
 const TABLE: [Setting; 3] = [
@@ -117,7 +120,7 @@ impl CoreSettings {
     pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
         let job = Job { name, scenario, seed, until };
         if self.rule == Rule::Adaptive {
-            return job.run(Adaptive);
+            return job.run(&Adaptive);
         }
         match self.drop {
             Drop::Window => self.run_with_drop::<WindowDrop>(job),
@@ -134,18 +137,19 @@ impl CoreSettings {
 
     fn run_with_order<D: DropRule, O: GpuOrder>(&self, job: Job<'_>) -> RunReport {
         match self.rule {
-            Rule::Adaptive => job.run(Adaptive),
-            Rule::Deferred => job.run(Deferred::<D, O>::new()),
-            Rule::Guarded { k } => job.run(Guarded::<D, O>::new(k)),
-            Rule::Eager => job.run(Eager::<D, O>::new()),
+            Rule::Adaptive => job.run(&Adaptive),
+            Rule::Deferred => job.run(&Deferred::<D, O>::new()),
+            Rule::Guarded { k } => job.run(&Guarded::<D, O>::new(k)),
+            Rule::Eager => job.run(&Eager::<D, O>::new()),
         }
     }
 }
 
 impl Job<'_> {
-    fn run<P: downbeat_sched::Policy>(self, policy: P) -> RunReport {
-        let mut scheduler = Scheduler::new(policy, self.scenario.delays);
-        simulate(self.scenario, self.seed, self.name, &mut scheduler, self.until)
+    fn run<P: downbeat_sched::Policy>(self, policy: &P) -> RunReport {
+        let build = |_: &Cluster| Ok::<_, Infallible>(Scheduler::new(policy.clone(), self.scenario.delays));
+        let Ok(report) = domains::run(self.scenario, self.seed, self.name, self.until, build);
+        report
     }
 }
 

@@ -405,3 +405,52 @@ fn an_autoscale_table_that_makes_no_sense_is_refused() {
     assert!(failures.is_empty(), "\n{failures}");
     assert_eq!(complaint(&format!("{GOOD}[autoscale]\nmax = 16\nforecast = true\n")), "no error");
 }
+
+/// [`GOOD`] with a good pair of sub-clusters, on lines 11 to 18; each row spoils one thing in them.
+#[test]
+fn subclusters_that_do_not_add_up_are_refused() {
+    const PAIR: &str = "\
+[[subcluster]]
+name = \"x\"
+gpus = 3
+models = [\"a\"]
+[[subcluster]]
+name = \"y\"
+gpus = 5
+models = [\"b\"]
+";
+    let rows = [
+        ("gpus = 5", "gpus = 6", "bad.toml:17: subcluster \"y\": gpus asks for 6, and 5 are left"),
+        ("gpus = 3", "gpus = 0", "bad.toml:13: subcluster \"x\": gpus must be at least 1 (is 0)"),
+        (
+            "gpus = 3",
+            "gpus_by_class = { h100 = 3 }",
+            "bad.toml:13: subcluster \"x\": gpus_by_class: the class \"h100\" is not known; known here: gpu",
+        ),
+        ("gpus = 3", "gpus_by_class = {}", "bad.toml:13: subcluster \"x\": gpus_by_class names no class"),
+        ("gpus = 3\n", "", "bad.toml:11: subcluster \"x\": gpus is missing"),
+        ("[\"a\"]", "[]", "bad.toml:14: subcluster \"x\": models names no model"),
+        (
+            "[\"a\"]",
+            "[\"c\"]",
+            "bad.toml:14: subcluster \"x\": models: the model \"c\" is not known; known here: a, b",
+        ),
+        ("[\"b\"]", "[\"b\", \"a\"]", "bad.toml:18: subcluster \"y\": model \"a\" is in \"x\" already"),
+        ("name = \"y\"", "name = \"x\"", "bad.toml:16: subcluster \"x\": the name is given twice"),
+        (
+            "[[subcluster]]\nname = \"y\"\ngpus = 5\nmodels = [\"b\"]\n",
+            "",
+            "bad.toml:11: model \"b\" is in no [[subcluster]]; every model must be in one",
+        ),
+        (
+            "[[subcluster]]\nname = \"x\"",
+            "[autoscale]\nmax = 8\n[[subcluster]]\nname = \"x\"",
+            "bad.toml:11: autoscale cannot be given with [[subcluster]]",
+        ),
+    ];
+    assert_eq!(complaint(&format!("{GOOD}{PAIR}")), "no error");
+    for (good, bad, expected) in rows {
+        assert!(PAIR.contains(good));
+        assert_eq!(complaint(&format!("{GOOD}{}", PAIR.replacen(good, bad, 1))), expected);
+    }
+}

@@ -10,7 +10,7 @@ use super::check::{Least, Place};
 use super::error::{ScenarioError, Source};
 use super::file::{FaultFile, JitterFile, ScenarioFile};
 use super::load::Files;
-use super::{Fault, GpuClass, Jitter, Scenario, autoscale, model, rates};
+use super::{Fault, GpuClass, Jitter, Scenario, autoscale, model, rates, subclusters};
 
 /// The most devices a scenario may have: room for the largest cluster, not for a slip of the finger.
 const MOST_GPUS: u32 = 1_000_000;
@@ -46,6 +46,7 @@ pub(super) fn scenario(text: &str, origin: &Path) -> Result<Scenario, ScenarioEr
         total_rps,
         faults: faults(&file, &top, &classes)?,
         autoscale: autoscale::autoscale(&file, &top, &classes)?,
+        subclusters: subclusters::subclusters(&file, &top, &classes, &models)?,
         classes,
         models,
     })

@@ -27,6 +27,7 @@ pub(super) struct ScenarioFile {
     pub(super) model: Option<Vec<Spanned<ModelFile>>>,
     pub(super) fault: Option<Vec<Spanned<FaultFile>>>,
     pub(super) autoscale: Option<Spanned<AutoscaleFile>>,
+    pub(super) subcluster: Option<Vec<Spanned<SubclusterFile>>>,
 }
 
 /// `[[gpu_class]]`
@@ -35,6 +36,16 @@ pub(super) struct ScenarioFile {
 pub(super) struct ClassFile {
     pub(super) name: Spanned<String>,
     pub(super) count: Spanned<i64>,
+}
+
+/// `[[subcluster]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with name, gpus and models")]
+pub(super) struct SubclusterFile {
+    pub(super) name: Spanned<String>,
+    pub(super) gpus: Option<Spanned<i64>>,
+    pub(super) gpus_by_class: Option<Spanned<BTreeMap<Spanned<String>, Spanned<i64>>>>,
+    pub(super) models: Spanned<Vec<Spanned<String>>>,
 }
 
 /// `[[fault]]`
