@@ -17,7 +17,7 @@ impl Closing {
     /// Waits until the frontend closes. For ever, where nobody is there any more to say so.
     pub(super) async fn wait(mut self) {
         if self.0.wait_for(|closing| *closing).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
