@@ -16,7 +16,7 @@ pub struct Admission {
     bytes_max: u64,
 }
 
-/// A request's place in the server, given back when the last who [shares](Permit::share) it drops it.
+/// A request's place in the server, given back when the last who shares it drops it.
 #[derive(Debug)]
 pub struct Permit {
     place: Arc<Place>,

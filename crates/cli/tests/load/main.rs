@@ -38,10 +38,10 @@ fn load(url: &str, flags: &[&str]) -> Command {
     command
 }
 
-/// The report of a load that can be made.
+/// The report of a load that can be made, whether anything comes back or not.
 fn report(url: &str, flags: &[&str]) -> Value {
     let output = run(load(url, flags));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

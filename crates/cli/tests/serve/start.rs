@@ -61,7 +61,7 @@ fn a_configuration_file_that_is_wrong_is_refused() {
             "model_repository = \"models\"\ndefault_slo_ms = 0.0",
             "default_slo_ms is 0; it must be a number above 0",
         ),
-        ("model_repository = \"models\"\nlog_level = \"=,=\"", "the log level \"=,=\" is not understood"),
+        ("model_repository = \"models\"\nlog_level = \"=,=\"", "log_level is \"=,=\"; it must be"),
     ] {
         fs::write(models.beside().join("downbeat.toml"), text).unwrap();
         let line = refusal(&models, &[]);
@@ -91,6 +91,7 @@ fn a_missing_library_ends_the_start() {
         ["--model-repository", "models", "--device", "cpu:2", "--onnxruntime", "/nonexistent/ort.so"];
     let line = refusal(&models, &[&FREE_PORTS[..], &library].concat());
     assert!(line.starts_with("error: no ONNX Runtime library at /nonexistent/ort.so"), "{line}");
+    assert!(line.contains("--onnxruntime FILE"), "{line}");
 }
 
 #[test]
