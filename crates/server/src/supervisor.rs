@@ -103,12 +103,18 @@ impl Supervisor {
             Err(error) => return format!("it does not start: {error}"),
         };
         let name = child.id().map(worker::name).unwrap_or_default();
-        tokio::select! {
-            ended = child.wait() => ended.map_or_else(|error| error.to_string(), |status| status.to_string()),
+        let ended = tokio::select! {
+            ended = child.wait() => {
+                return ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+            }
             () = hung(&name, self.standing.clone()) => "it hung, and was killed".to_owned(),
             () = stopped(&mut self.stop) => "stopped".to_owned(),
+        };
+        // Waits until it is gone: a server that has ended leaves none behind, and two never own one device.
+        if let Err(error) = child.kill().await {
+            tracing::warn!(%error, "a worker cannot be killed");
         }
-        // Killed when dropped.
+        ended
     }
 }
 

@@ -54,13 +54,15 @@ fn a_wrong_token_is_refused_and_the_server_goes_on() {
 
 #[test]
 fn a_worker_that_is_told_to_end_finishes_its_batch_first() {
-    let server = Server::launch(&Models::with("slow", SLOW), &SERVER);
+    let models = Models::with("slow", SLOW);
+    let server = Server::launch(&models, &SERVER);
     let start = || Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
     let mut workers = [start(), start()];
     for worker in &workers {
         let line = worker.await_line("joined the server at");
         assert!(line.contains(&server.workers.to_string()) && line.contains("/emulated:0"), "{line}");
     }
+    server.await_ready();
     server.await_that("both devices are up", || server.metric("downbeat_device_up", &[]) == 2.0);
     let answers: Vec<_> = thread::scope(|scope| {
         let clients: Vec<_> = (0..6).map(|_| scope.spawn(|| server.infer("slow"))).collect();
@@ -81,7 +83,8 @@ fn a_worker_that_is_told_to_end_finishes_its_batch_first() {
 
 #[test]
 fn a_worker_that_waits_for_a_server_ends_when_it_is_told_to() {
-    let server = Server::launch(&Models::with("quick", QUICK), &SERVER);
+    let models = Models::with("quick", QUICK);
+    let server = Server::launch(&models, &SERVER);
     let mut worker = Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
     server.await_ready();
     drop(server);
@@ -92,7 +95,8 @@ fn a_worker_that_waits_for_a_server_ends_when_it_is_told_to() {
 
 #[test]
 fn a_worker_that_does_not_fit_the_others_says_why_and_does_not_try_again() {
-    let server = Server::launch(&Models::with("quick", QUICK), &SERVER);
+    let models = Models::with("quick", QUICK);
+    let server = Server::launch(&models, &SERVER);
     let _emulated = Process::start(worker(&server, &["--worker-token", "secret", "--device", "emulated:1"]));
     server.await_ready();
     let output = run(worker(&server, &["--worker-token", "secret", "--device", "cpu"]));
@@ -117,7 +121,8 @@ fn a_worker_survives_a_restart_of_the_server() {
 
 #[test]
 fn a_worker_that_cannot_work_says_why() {
-    let server = Server::launch(&Models::with("quick", QUICK), &SERVER);
+    let models = Models::with("quick", QUICK);
+    let server = Server::launch(&models, &SERVER);
     let arguments = ["--worker-token", "secret", "--device", "cpu", "--onnxruntime", "/nonexistent/ort.so"];
     let output = run(worker(&server, &arguments));
     let log = String::from_utf8(output.stderr).unwrap();
