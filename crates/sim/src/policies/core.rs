@@ -120,7 +120,7 @@ impl CoreSettings {
     pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
         let job = Job { name, scenario, seed, until };
         if self.rule == Rule::Adaptive {
-            return job.run(Adaptive);
+            return job.run(&Adaptive);
         }
         match self.drop {
             Drop::Window => self.run_with_drop::<WindowDrop>(job),
@@ -137,16 +137,16 @@ impl CoreSettings {
 
     fn run_with_order<D: DropRule, O: GpuOrder>(&self, job: Job<'_>) -> RunReport {
         match self.rule {
-            Rule::Adaptive => job.run(Adaptive),
-            Rule::Deferred => job.run(Deferred::<D, O>::new()),
-            Rule::Guarded { k } => job.run(Guarded::<D, O>::new(k)),
-            Rule::Eager => job.run(Eager::<D, O>::new()),
+            Rule::Adaptive => job.run(&Adaptive),
+            Rule::Deferred => job.run(&Deferred::<D, O>::new()),
+            Rule::Guarded { k } => job.run(&Guarded::<D, O>::new(k)),
+            Rule::Eager => job.run(&Eager::<D, O>::new()),
         }
     }
 }
 
 impl Job<'_> {
-    fn run<P: downbeat_sched::Policy>(self, policy: P) -> RunReport {
+    fn run<P: downbeat_sched::Policy>(self, policy: &P) -> RunReport {
         let build = |_: &Cluster| Ok::<_, Infallible>(Scheduler::new(policy.clone(), self.scenario.delays));
         let Ok(report) = domains::run(self.scenario, self.seed, self.name, self.until, build);
         report
