@@ -113,7 +113,7 @@ impl<P: Policy> Domains<P> {
             }
             Event::ModelAdded { model, spec } => {
                 let (domain, model) = self.of_model(model)?;
-                (domain, Event::ModelAdded { model, spec: self.domains[domain].spec(model, spec) })
+                (domain, Event::ModelAdded { model, spec: self.domains[domain].spec(model, &spec) })
             }
             Event::ModelRemoved { model } => {
                 let (domain, model) = self.of_model(model)?;
@@ -161,10 +161,12 @@ impl<P: Policy> Domains<P> {
 
 impl<P> Domain<P> {
     /// What is to be known of a model, on the domain's classes alone.
-    fn spec(&self, model: ModelId, mut spec: ModelSpec) -> ModelSpec {
+    fn spec(&self, model: ModelId, spec: &ModelSpec) -> ModelSpec {
         let profiles = (0..).map(ClassId).zip(&self.cluster.models[model.0 as usize].profiles);
-        spec.profiles = profiles.filter_map(|(class, profile)| Some((class, profile.clone()?))).collect();
-        spec
+        ModelSpec {
+            profiles: profiles.filter_map(|(class, profile)| Some((class, profile.clone()?))).collect(),
+            ..*spec
+        }
     }
 }
 

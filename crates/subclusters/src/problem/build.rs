@@ -175,6 +175,13 @@ impl Measured {
     }
 }
 
+/// What is known of a model: its profiles by device, and its memory as far as that was measured.
+struct Found {
+    profiles: Vec<Option<LatencyProfile>>,
+    weights_mib: Option<f64>,
+    activation_mib: Option<f64>,
+}
+
 struct Reader<'a> {
     source: &'a Source<'a>,
     devices: &'a [Device],
@@ -211,9 +218,10 @@ impl Reader<'_> {
         let given = |key: &str, value: &Option<Spanned<f64>>| {
             value.as_ref().map(|value| source.number(&who, key, value, true, MOST_MIB)).transpose()
         };
-        let (profiles, memory) = match (&file.profile, &file.measured) {
-            (Some(entry), None) if self.gpu.is_none() || self.devices.iter().all(|d| d.slice.is_none()) => {
-                (vec![Some(self.linear(&who, entry.get_ref(), entry)?)], None)
+        let found = match (&file.profile, &file.measured) {
+            (Some(entry), None) if self.devices.iter().all(|device| device.slice.is_none()) => {
+                let profiles = vec![Some(self.linear(&who, entry.get_ref(), entry)?)];
+                Found { profiles, weights_mib: None, activation_mib: None }
             }
             (Some(entry), None) => {
                 let message =
@@ -229,8 +237,8 @@ impl Reader<'_> {
                 return Err(missing("profile is missing; give it, or measured = MODEL and profiles"));
             }
         };
-        let weights_mib = given("weights_mib", &file.weights_mib)?.or(memory.and_then(|memory| memory.0));
-        let activation_mib = given("activation_mib", &file.activation_mib)?.or(memory.map(|memory| memory.1));
+        let weights_mib = given("weights_mib", &file.weights_mib)?.or(found.weights_mib);
+        let activation_mib = given("activation_mib", &file.activation_mib)?.or(found.activation_mib);
         Ok(Model {
             name: file.name.get_ref().clone(),
             rate_rps: source.number(&who, "rate_rps", &file.rate_rps, false, MOST_RPS)?,
@@ -238,7 +246,7 @@ impl Reader<'_> {
             weights_mib: weights_mib
                 .ok_or_else(|| missing("weights_mib is missing, and was not measured"))?,
             activation_mib: activation_mib.unwrap_or(0.0),
-            profiles,
+            profiles: found.profiles,
         })
     }
 
@@ -256,12 +264,7 @@ impl Reader<'_> {
     }
 
     /// A model's profiles by device, and the memory that was measured: weights, and the most beyond them.
-    #[expect(clippy::type_complexity, reason = "two things that are read in one go")]
-    fn looked_up(
-        &self,
-        who: &str,
-        name: &Spanned<String>,
-    ) -> Result<(Vec<Option<LatencyProfile>>, Option<(Option<f64>, f64)>), ProblemError> {
+    fn looked_up(&self, who: &str, name: &Spanned<String>) -> Result<Found, ProblemError> {
         let wrong = |message: String| self.source.invalid(Some(name.span()), format!("{who}{message}"));
         let Some(measured) = self.measured else {
             return Err(wrong("measured needs profiles = FILE.csv at the top of the file".to_owned()));
@@ -275,14 +278,14 @@ impl Reader<'_> {
                 suggestion(model, &known)
             )));
         }
-        let mut memory: Option<(Option<f64>, f64)> = None;
+        let (mut weights_mib, mut activation_mib) = (None, None);
         let mut profiles = Vec::with_capacity(self.devices.len());
         for device in self.devices {
             let points = measured.of(model, device, self.gpu).unwrap_or_default();
             for point in points {
                 let beyond = point.peak_mib.unwrap_or(0.0) - point.weights_mib.unwrap_or(0.0);
-                let (weights, activation) = memory.unwrap_or((None, 0.0));
-                memory = Some((point.weights_mib.or(weights), activation.max(beyond)));
+                weights_mib = point.weights_mib.or(weights_mib);
+                activation_mib = Some(beyond.max(activation_mib.unwrap_or(0.0)));
             }
             let pairs: Vec<(u32, f64)> = points.iter().map(|point| (point.batch, point.latency_ms)).collect();
             let Some(&(largest, _)) = pairs.last() else {
@@ -302,6 +305,6 @@ impl Reader<'_> {
             );
             return Err(wrong(message));
         }
-        Ok((profiles, memory))
+        Ok(Found { profiles, weights_mib, activation_mib })
     }
 }
