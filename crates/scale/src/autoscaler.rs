@@ -10,8 +10,11 @@ use crate::signals::ratio;
 use crate::staffing::{PROPORTIONAL, Staffing};
 use crate::{Decision, Forecast, Reason, Settings, Signals};
 
-/// Fewer bad requests than this are chance.
-const BAD_MIN: u64 = 5;
+/// Fewer bad requests than this are chance: a batch that is late is several of them.
+const BAD_MIN: f64 = 8.0;
+
+/// Where so few requests come that as many bad ones would be allowed, this many times as long is looked at.
+const LONGER: u64 = 4;
 
 /// Where requests are lost while devices are idle for more than this part of the time, more devices would not help.
 const IDLE_LOSS: f64 = 0.5;
@@ -127,9 +130,10 @@ impl Autoscaler {
         let recent = &self.recent;
         // What was lost by fewer devices than there are now says nothing about these.
         let unchanged = recent.unchanged();
-        let lately = react.min(unchanged);
-        let bad = recent.sum(lately, |signals| signals.bad);
-        let bad_rate = ratio(bad as f64, recent.sum(lately, |signals| signals.answered) as f64);
+        let allowed = bad_rate_max * recent.sum(react.min(unchanged), |signals| signals.answered) as f64;
+        let lately = if allowed < BAD_MIN { react * LONGER } else { react }.min(unchanged);
+        let bad = recent.sum(lately, |signals| signals.bad) as f64;
+        let bad_rate = ratio(bad, recent.sum(lately, |signals| signals.answered) as f64);
         let loses = bad >= BAD_MIN && bad_rate > bad_rate_max;
         let busy_now = recent.mean(lately, Signals::busy_gpus);
         let overloaded = loses && busy_now >= IDLE_LOSS * f64::from(signals.gpus);

@@ -161,7 +161,9 @@ fn table(report: &ReplayReport) {
 
 fn constant(path: &Path, share: f64, seed: u64) {
     let scenario = load(path);
-    let scenario = scenario.with_rate(scenario.total_rps * share);
+    let mut scenario = scenario.with_rate(scenario.total_rps * share);
+    // About as many as it takes: down from far too many is a matter of steps, not of scaling.
+    scenario.classes[0].count = (f64::from(scenario.classes[0].count) * share).ceil() as u32 + 1;
     let replay = Replay::new(&scenario, seed).unwrap_or_else(|error| panic!("{error}"));
     let run: ScaledRun = replay.run_alone(&|| {});
     println!(
