@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::client::Answer;
+use crate::client::{self, Answer};
 use crate::models::{BROKEN, Emulated, Models, QUICK, SLOW};
 use crate::server::Server;
 
@@ -171,4 +171,36 @@ fn a_model_that_will_be_loaded_is_unavailable_until_then_and_not_unknown() {
     let server = Server::launch(&models, &["--device", "none"]);
     assert_eq!(server.infer("m").status, 503);
     assert_eq!(server.infer("other").status, 404);
+}
+
+#[test]
+fn a_model_moves_between_subclusters_under_load_without_a_failed_request() {
+    let models = Models::with("busy", QUICK);
+    let plan = r#"{ "subclusters": [{ "name": "one", "models": ["busy"] }] }"#;
+    std::fs::write(models.beside().join("plan.json"), plan).unwrap();
+    let devices = ["--device", "emulated:2#one", "--device", "emulated:2#two", "--subclusters", "plan.json"];
+    let server = Server::start(
+        &models,
+        &[&devices[..], &["--model-control-mode", "explicit", "--load-model", "busy"]].concat(),
+    );
+    let devices_of_answers = || server.infer("busy").parameter("downbeat_device");
+    assert!(["emulated:0", "emulated:1"].map(Into::into).contains(&devices_of_answers()));
+    let move_to = |to: &str| {
+        let body = format!("{{\"to\": {to:?}}}");
+        client::post(server.http, "/v2/downbeat/models/busy/move", &body)
+    };
+    let bad = under_load(&server, "busy", || {
+        for _ in 0..10 {
+            assert_eq!(move_to("two").status, 200);
+            assert!(["emulated:2", "emulated:3"].map(Into::into).contains(&devices_of_answers()));
+            assert_eq!(move_to("one").status, 200);
+            assert!(["emulated:0", "emulated:1"].map(Into::into).contains(&devices_of_answers()));
+        }
+    });
+    assert!(bad.is_empty(), "{bad:?}\n{}", server.process.log());
+    let state = client::get(server.http, "/v2/downbeat/subclusters").json();
+    assert_eq!(state["subclusters"]["one"]["models"], serde_json::json!(["busy"]), "{state}");
+    assert_eq!(state["subclusters"]["two"]["devices"], 2, "{state}");
+    assert_eq!(move_to("three").status, 503);
+    assert_eq!(move_to("").status, 400);
 }
