@@ -52,7 +52,7 @@ fn sample(key: &str) -> (&'static str, &'static str) {
         "profile" | "load_model" => ("[\"/x\", \"/y\"]", "/x,/y"),
         "model_control_mode" => ("\"explicit\"", "explicit"),
         "log_format" => ("\"json\"", "json"),
-        "model_repository" | "cache_dir" | "onnxruntime" => ("\"/x\"", "/x"),
+        "model_repository" | "cache_dir" | "onnxruntime" | "subclusters" => ("\"/x\"", "/x"),
         "log_level" => ("\"debug\"", "debug"),
         "worker_token" => ("\"...\"", "x"),
         _ => ("77", "77"),

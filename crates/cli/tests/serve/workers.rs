@@ -69,7 +69,9 @@ fn a_version_is_served_from_one_file_whatever_lies_in_the_repository_by_then() {
     let file = models.path().join("m/1/model.onnx");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, identity(DataType::Fp32, &[-1, 4]).encode()).unwrap();
-    let server = Server::start(&models, &["--device", "cpu:2", "--intra-op-threads", "1"]);
+    let explicit = ["--model-control-mode", "explicit", "--load-model", "m"];
+    let server =
+        Server::start(&models, &[&["--device", "cpu:2", "--intra-op-threads", "1"][..], &explicit].concat());
     let both_up = || server.metric("downbeat_device_up", &[]) == 2.0;
     server.await_that("both devices are up", both_up);
     let answer = || {
