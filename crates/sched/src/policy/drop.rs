@@ -7,6 +7,10 @@ use downbeat_profile::{LatencyProfile, Span};
 use super::Need;
 use crate::Delays;
 
+/// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It would
+/// be a half if batches took long beside bursts; but a need that is reckoned too low costs more than one too high.
+const BURST_ROWS: f64 = 0.25;
+
 /// Which requests are given up so that those behind them can run in a larger batch.
 pub trait DropRule: Clone + Debug {
     /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
@@ -41,7 +45,25 @@ impl Traffic<'_> {
         gathered.max(self.rows.min(self.profile.max_batch())).max(1)
     }
 
-    /// The devices that the traffic keeps busy in batches of that size.
+    /// The batch that comes together in time, in the mean: the sustainable one, or more where requests come in bursts.
+    ///
+    /// A head is followed by more than even spacing would bring, because it is most likely part of a burst.
+    fn gathered(&self) -> u32 {
+        let bursts = self.dispersion - 1.0;
+        if bursts <= 0.0 || self.gap == Span::MAX {
+            return self.sustainable();
+        }
+        let ahead_ns = BURST_ROWS * bursts * self.gap.as_nanos() as f64;
+        let budget = self.allowance - self.delays.control;
+        let gathered = self
+            .profile
+            .largest_within(budget + Span::from_nanos(ahead_ns as u64), self.delays.data + self.gap);
+        // However many come at once, there must be time to run them.
+        let in_time = self.profile.largest_within(budget, self.delays.data);
+        gathered.min(in_time).max(self.sustainable())
+    }
+
+    /// The devices that the traffic keeps busy in the batches that it gathers.
     ///
     /// It varies by what comes in while a request may wait: n arrivals on average have a variance of n times the
     /// dispersion. Only what is beyond Poisson arrivals counts: their own variation is what waiting evens out.
@@ -50,7 +72,7 @@ impl Traffic<'_> {
             return Need::default();
         }
         let gap_ns = self.gap.as_nanos() as f64;
-        let mean = self.cost_ns(self.sustainable()) / gap_ns;
+        let mean = self.cost_ns(self.gathered()) / gap_ns;
         let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
         let bursts = (self.dispersion - 1.0).max(0.0);
         Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
@@ -87,8 +109,8 @@ impl DropRule for WindowDrop {
 
 /// Heads are given up only for the smallest batch that still keeps up with the traffic.
 ///
-/// A batch smaller than the sustainable one costs more device time per row. With headroom h that is affordable up to
-/// h times the cost of the sustainable batch: the queue gets shorter all the same, and no request is given up for
+/// A batch smaller than the one that is gathered costs more device time per row. With headroom h that is affordable up to
+/// h times the cost of the gathered batch: the queue gets shorter all the same, and no request is given up for
 /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +118,7 @@ pub struct HeadroomDrop;
 
 impl DropRule for HeadroomDrop {
     fn target(traffic: &Traffic<'_>) -> u32 {
-        let (mut low, mut high) = (1, traffic.sustainable());
+        let (mut low, mut high) = (1, traffic.gathered());
         let affordable_ns = traffic.headroom * traffic.cost_ns(high);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -109,3 +131,6 @@ impl DropRule for HeadroomDrop {
         high
     }
 }
+
+#[cfg(test)]
+mod tests;
