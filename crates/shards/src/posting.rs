@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 pub const CLASSES_PER_MODEL: usize = 8;
 
 const HEADER: usize = 2;
-const PER_CLASS: usize = 6;
+const PER_CLASS: usize = 7;
 
 /// The words of a posting for one class, which is what almost all models are deployed on.
 const ONE_CLASS: usize = HEADER + PER_CLASS;
@@ -139,7 +139,8 @@ impl Posting {
         self.gone = words[0] & GONE != 0;
         for words in words[HEADER..].chunks_exact(PER_CLASS).take((words[0] & COUNT) as usize) {
             let class = ClassId((words[0] & 0xff) as u16);
-            self.needs.push((class, Need::from_millionths((words[4], words[5]))));
+            let need = Need::from_millionths((words[4], words[5]));
+            self.needs.push((class, need.with_patience(Span::from_nanos(words[6]))));
             if words[0] & OFFERED != 0 {
                 self.candidates.push(unpack(class, words));
             }
@@ -155,6 +156,7 @@ const FULL: u64 = 1 << 9;
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);
     (words[4], words[5]) = need.millionths();
+    words[6] = need.patience().as_nanos();
     if let Some(candidate) = candidate {
         words[0] |= OFFERED
             | if candidate.full { FULL } else { 0 }
@@ -230,7 +232,12 @@ mod tests {
         let cell = Cell::default();
         let mut posting = Posting::default();
         for classes in 0..=CLASSES_PER_MODEL as u16 {
-            let needs = (0..classes).map(|class| (ClassId(63 - class), Need::new(f64::from(class), 0.5)));
+            let needs = (0..classes).map(|class| {
+                (
+                    ClassId(63 - class),
+                    Need::new(f64::from(class), 0.5).with_patience(Span::from_millis(class.into())),
+                )
+            });
             let offered = (0..classes).filter(|class| class % 3 != 1).map(|class| candidate(63 - class));
             let offer = Offer { candidates: offered.collect(), needs: needs.collect(), ..Offer::default() };
             cell.see_grant();

@@ -15,6 +15,12 @@ const BURST_ROWS: f64 = 0.25;
 pub trait DropRule: Clone + Debug {
     /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
     fn target(traffic: &Traffic<'_>) -> u32;
+
+    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`; as many as
+    /// can be, unless the rule says otherwise.
+    fn enough(_: &Traffic<'_>, _target: u32) -> u32 {
+        u32::MAX
+    }
 }
 
 /// What a model knows of its traffic on one class of devices.
@@ -35,6 +41,8 @@ pub struct Traffic<'a> {
     pub dispersion: f64,
     /// [`Pressure::headroom`](super::Pressure::headroom) of the class.
     pub headroom: f64,
+    /// [`Pressure::longest`](super::Pressure::longest) of the class.
+    pub longest: Span,
 }
 
 impl Traffic<'_> {
@@ -75,7 +83,8 @@ impl Traffic<'_> {
         let mean = self.cost_ns(self.gathered()) / gap_ns;
         let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
         let bursts = (self.dispersion - 1.0).max(0.0);
-        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
+        let patience = self.allowance - self.delays.lead(1) - self.profile.latency(1);
+        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt()).with_patience(patience)
     }
 
     /// l(b)/b: the device time of one row in a batch of `batch`.
@@ -113,6 +122,8 @@ impl DropRule for WindowDrop {
 /// h times the cost of the gathered batch: the queue gets shorter all the same, and no request is given up for
 /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
+///
+/// And a batch waits for no more than others can wait for its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadroomDrop;
 
@@ -129,6 +140,16 @@ impl DropRule for HeadroomDrop {
             }
         }
         high
+    }
+
+    /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone is
+    /// longer than others can wait, smaller batches would only make more of them wait.
+    fn enough(traffic: &Traffic<'_>, target: u32) -> u32 {
+        let Traffic { profile, longest, .. } = traffic;
+        if *longest == Span::MAX || profile.latency(1) > *longest * 2 {
+            return u32::MAX;
+        }
+        profile.largest_within(*longest, Span::ZERO).max(target)
     }
 }
 

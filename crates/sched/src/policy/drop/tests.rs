@@ -17,6 +17,7 @@ fn traffic<'a>(profile: &'a LatencyProfile, delays: &'a Delays, gap_ms: f64, dis
         allowance: Span::from_millis(60),
         dispersion,
         headroom: 1.0,
+        longest: Span::MAX,
     }
 }
 
@@ -38,6 +39,21 @@ fn without_headroom_heads_are_given_up_for_the_gathered_batch_and_window_drop_kn
     let delays = Delays::default();
     let bursty = traffic(&profile, &delays, 10.0, 9.0);
     assert_eq!((HeadroomDrop::target(&bursty), WindowDrop::target(&bursty)), (6, 5));
+}
+
+/// l(b) = b + 5 ms: 3 rows take 8 ms. One row takes 6 ms, which is more than others can wait where 2 * 2.9 ms is all they can.
+#[test]
+fn a_batch_waits_for_no_more_rows_than_others_can_wait_for() {
+    let (profile, delays) = (profile(1.0, 5.0), Delays::default());
+    let enough = |longest_us, target| {
+        let traffic = traffic(&profile, &delays, 10.0, 1.0);
+        HeadroomDrop::enough(&Traffic { longest: Span::from_micros(longest_us), ..traffic }, target)
+    };
+    assert_eq!(enough(8_900, 1), 3);
+    assert_eq!(enough(8_900, 4), 4, "a batch that does not keep up helps nobody");
+    assert_eq!(enough(3_000, 1), 1);
+    assert_eq!(enough(2_900, 1), u32::MAX);
+    assert_eq!(WindowDrop::enough(&traffic(&profile, &delays, 10.0, 1.0), 1), u32::MAX);
 }
 
 proptest! {
