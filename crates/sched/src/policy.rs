@@ -86,27 +86,27 @@ pub struct Pressure {
 pub struct Need {
     mean: u64,
     variance: u64,
-    patience: Span,
+    patience_us: u32,
 }
 
 impl Need {
     /// So many devices on average, with this standard deviation. Negative numbers and NaN give 0.
     pub fn new(mean: f64, deviation: f64) -> Need {
-        Need {
-            mean: (mean * 1e6) as u64,
-            variance: (deviation * deviation * 1e6) as u64,
-            patience: Span::ZERO,
-        }
+        Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64, patience_us: 0 }
     }
 
-    /// The same where a request can wait so long for a device and still be in time.
-    pub const fn with_patience(self, patience: Span) -> Need {
-        Need { patience, ..self }
+    /// The longest patience that is told from a longer one, in microseconds: past some seconds it makes no difference.
+    pub const PATIENCE_US_MAX: u32 = (1 << 24) - 1;
+
+    /// The same where a request can wait so long for a device and still be in time, in whole microseconds.
+    pub fn with_patience(self, patience: Span) -> Need {
+        let patience_us = (patience.as_nanos() / 1_000).min(Self::PATIENCE_US_MAX.into()) as u32;
+        Need { patience_us, ..self }
     }
 
     /// How long a request can wait for a device and still be in time. Of no meaning in a sum.
     pub const fn patience(self) -> Span {
-        self.patience
+        Span::from_micros(self.patience_us as u64)
     }
 
     /// Mean and variance in millionths: the exact values, to be carried elsewhere.
@@ -116,7 +116,7 @@ impl Need {
 
     /// The need of which [`millionths`](Self::millionths) are these.
     pub const fn from_millionths((mean, variance): (u64, u64)) -> Need {
-        Need { mean, variance, patience: Span::ZERO }
+        Need { mean, variance, patience_us: 0 }
     }
 
     /// The mean number of devices.
@@ -131,7 +131,7 @@ impl Need {
 
     /// The part of it that `share` of the traffic needs.
     pub(crate) fn part(self, share: f64) -> Need {
-        Need::new(share * self.mean(), share * self.deviation()).with_patience(self.patience)
+        Need::new(share * self.mean(), share * self.deviation()).with_patience(self.patience())
     }
 
     /// `self` with `old` replaced by `new` in the sum. Models are taken to vary independently of each other.
@@ -139,7 +139,7 @@ impl Need {
         Need {
             mean: self.mean.saturating_sub(old.mean).saturating_add(new.mean),
             variance: self.variance.saturating_sub(old.variance).saturating_add(new.variance),
-            patience: Span::ZERO,
+            patience_us: 0,
         }
     }
 }
