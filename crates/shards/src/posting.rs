@@ -159,7 +159,7 @@ const MEAN: u64 = (1 << 40) - 1;
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);
     let (mean, variance) = need.millionths();
-    words[4] = mean.min(MEAN) | need.patience().as_nanos() / 1_000 << MEAN.count_ones();
+    words[4] = mean.min(MEAN) | (need.patience().as_nanos() / 1_000) << MEAN.count_ones();
     words[5] = variance;
     if let Some(candidate) = candidate {
         words[0] |= OFFERED
