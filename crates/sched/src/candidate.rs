@@ -24,7 +24,7 @@ pub struct Candidate {
     pub latency: Span,
     /// The highest priority among its requests.
     pub priority: Priority,
-    /// Whether as many rows wait as the model allows in a batch, so that there is nothing to wait for. The batch has fewer
+    /// Whether as many rows wait as the model allows in a batch, or as others can wait for, so that there is nothing to wait for. The batch has fewer
     /// where a request would have had to be split.
     pub full: bool,
     /// How many of a thousand requests the model lately lost.

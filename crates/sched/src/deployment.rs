@@ -40,9 +40,11 @@ pub(crate) struct Deployment {
     pub(crate) target: u32,
     /// How long after it was sent a batch of that size may have finished.
     takes_target: Span,
+    /// The batch size, in rows, past which a batch does not wait for more.
+    pub(crate) enough: u32,
     /// The devices of this class that the model's traffic needs.
     pub(crate) need: Need,
-    /// In which period the two were planned.
+    /// In which period these were planned.
     planned: u64,
 }
 
@@ -57,6 +59,7 @@ impl Deployment {
             share: 1.0,
             target: 1,
             takes_target: Span::MAX,
+            enough: u32::MAX,
             need: Need::default(),
             planned: u64::MAX,
         }
@@ -74,7 +77,7 @@ impl Deployment {
         let period = now.as_nanos() >> PLAN_BITS;
         if period != self.planned || arrivals.lately() < PLAN_ROWS {
             self.planned = period;
-            self.plan_anew::<D>(now, arrivals, delays, outlook.headroom(self.class));
+            self.plan_anew::<D>(now, arrivals, delays, outlook);
         }
     }
 
@@ -84,7 +87,7 @@ impl Deployment {
         now: Time,
         arrivals: &mut ArrivalRate,
         delays: &Delays,
-        headroom: f64,
+        outlook: &impl Outlook,
     ) {
         let traffic = Traffic {
             profile: &self.profile,
@@ -93,9 +96,11 @@ impl Deployment {
             rows: arrivals.mean_rows(),
             allowance: arrivals.allowance(),
             dispersion: arrivals.dispersion(),
-            headroom,
+            headroom: outlook.headroom(self.class),
+            longest: outlook.longest(self.class),
         };
         self.target = D::target(&traffic);
+        self.enough = D::enough(&traffic, self.target);
         // With a margin so large that nothing is in time, nothing would ever be learned again.
         if now.since(self.observed_at) > MARGIN_KEPT {
             self.margin = Margin::default();
@@ -122,7 +127,7 @@ impl Deployment {
         if now + takes_all > deadline {
             return None;
         }
-        let full = rows == most;
+        let full = rows >= most.min(self.enough);
         let candidate = Candidate {
             class: self.class,
             size: rows,
@@ -150,7 +155,10 @@ impl Deployment {
         outlook: &impl Outlook,
     ) -> Option<(u32, Time)> {
         let Whole { rows, deadline, .. } = *whole;
-        let most = rows.saturating_mul(QUIET_GROWTH).saturating_add(1).min(self.profile.max_batch() - 1);
+        let most = rows
+            .saturating_mul(QUIET_GROWTH)
+            .saturating_add(1)
+            .min(self.profile.max_batch().min(self.enough) - 1);
         let early = notice + outlook.head_start(self.class, self.profile.latency(most));
         let opens_at = |size: u32| deadline - early - self.takes(size + 1, delays);
         // Either there is plenty of time, or hardly any.

@@ -349,6 +349,10 @@ impl<P: Policy> Outlook for Matchmaker<P> {
         pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom()
     }
 
+    fn longest(&self, class: ClassId) -> Span {
+        self.pools.get(class.0 as usize).map_or(Span::MAX, |pool| pool.pressure().longest())
+    }
+
     fn head_start(&self, class: ClassId, latency: Span) -> Span {
         let pool = self.pools.get(class.0 as usize);
         pool.map_or(Span::ZERO, |pool| {

@@ -381,6 +381,10 @@ impl<D: DropRule> Model<D> {
         }
         let mut candidate = composed?;
         candidate.frontrun = candidate.frontrun.min(held_until);
+        if candidate.size >= self.deployments[index].enough {
+            candidate.full = true;
+            candidate.frontrun = Time::ZERO;
+        }
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
     }

@@ -54,6 +54,9 @@ pub trait Outlook {
     /// [`Pressure::headroom`] of a class.
     fn headroom(&self, class: ClassId) -> f64;
 
+    /// [`Pressure::longest`] of a class.
+    fn longest(&self, class: ClassId) -> Span;
+
     /// How long before its frontrun the window of a candidate of `latency` opens.
     fn head_start(&self, class: ClassId, latency: Span) -> Span;
 }
@@ -72,31 +75,48 @@ pub struct Pressure {
     pub holding: Span,
     /// The part of the time for which all devices are busy at once, reckoned as (need / gpus) ^ gpus.
     pub all_busy: f64,
+    /// How long the requests of the least patient model can wait for a device.
+    pub patience: Span,
 }
 
-/// How many devices some traffic needs, on average and how much that varies.
+/// How many devices some traffic needs, on average and how much that varies, and how long it can wait for one.
 ///
 /// In millionths, so that sums of it are exact in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
     mean: u64,
     variance: u64,
+    patience_us: u32,
 }
 
 impl Need {
     /// So many devices on average, with this standard deviation. Negative numbers and NaN give 0.
     pub fn new(mean: f64, deviation: f64) -> Need {
-        Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64 }
+        Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64, patience_us: 0 }
     }
 
-    /// Mean and variance in millionths: the exact value, to be carried elsewhere.
+    /// The longest patience that is told from a longer one, in microseconds: past some seconds it makes no difference.
+    pub const PATIENCE_US_MAX: u32 = (1 << 24) - 1;
+
+    /// The same where a request can wait so long for a device and still be in time, in whole microseconds.
+    pub fn with_patience(self, patience: Span) -> Need {
+        let patience_us = (patience.as_nanos() / 1_000).min(Self::PATIENCE_US_MAX.into()) as u32;
+        Need { patience_us, ..self }
+    }
+
+    /// How long a request can wait for a device and still be in time. Of no meaning in a sum.
+    pub const fn patience(self) -> Span {
+        Span::from_micros(self.patience_us as u64)
+    }
+
+    /// Mean and variance in millionths: the exact values, to be carried elsewhere.
     pub const fn millionths(self) -> (u64, u64) {
         (self.mean, self.variance)
     }
 
     /// The need of which [`millionths`](Self::millionths) are these.
     pub const fn from_millionths((mean, variance): (u64, u64)) -> Need {
-        Need { mean, variance }
+        Need { mean, variance, patience_us: 0 }
     }
 
     /// The mean number of devices.
@@ -111,7 +131,7 @@ impl Need {
 
     /// The part of it that `share` of the traffic needs.
     pub(crate) fn part(self, share: f64) -> Need {
-        Need::new(share * self.mean(), share * self.deviation())
+        Need::new(share * self.mean(), share * self.deviation()).with_patience(self.patience())
     }
 
     /// `self` with `old` replaced by `new` in the sum. Models are taken to vary independently of each other.
@@ -119,6 +139,7 @@ impl Need {
         Need {
             mean: self.mean.saturating_sub(old.mean).saturating_add(new.mean),
             variance: self.variance.saturating_sub(old.variance).saturating_add(new.variance),
+            patience_us: 0,
         }
     }
 }
@@ -140,6 +161,15 @@ impl Pressure {
         let part = (need.mean() / gpus).min(1.0);
         // ln(x) <= x - 1, so that this is less than e^-200: it would vanish in any sum.
         if gpus * (1.0 - part) > 200.0 { 0.0 } else { part.powf(gpus) }
+    }
+
+    /// How long batches may get by waiting for more requests, so that others can wait for their end.
+    ///
+    /// One device is held by whatever runs on it: half of what the least patient can wait, because its batch may find
+    /// another one waiting as well. Of several devices another one is free soon, and smaller batches would only keep
+    /// all of them busy.
+    pub fn longest(&self) -> Span {
+        if self.gpus == 1 { Span::from_nanos(self.patience.as_nanos() / 2) } else { Span::MAX }
     }
 
     /// How many times the traffic there could be on average; infinite where there is none.

@@ -32,6 +32,8 @@ pub(crate) struct Pool<P: Policy> {
     reckoned: (Need, u32),
     /// Each model's part in `pressure.need`.
     needs: Vec<Need>,
+    /// How long each model with traffic can wait, the least patient first.
+    patience: KeyedHeap<Span>,
 }
 
 impl<P: Policy> Default for Pool<P> {
@@ -49,6 +51,7 @@ impl<P: Policy> Default for Pool<P> {
             occupancy_changed: false,
             reckoned: (Need::default(), 0),
             needs: Vec::new(),
+            patience: KeyedHeap::default(),
         }
     }
 }
@@ -131,6 +134,12 @@ impl<P: Policy> Pool<P> {
             }
             let old = std::mem::replace(&mut self.needs[index], need);
             self.pressure.need = self.pressure.need.replace(old, need);
+            if need == Need::default() {
+                self.patience.remove(model.0);
+            } else if old == Need::default() || need.patience() != old.patience() {
+                self.patience.set(model.0, need.patience());
+            }
+            self.pressure.patience = self.patience.peek().map_or(Span::ZERO, |(patience, _)| patience);
             self.changed = true;
         }
     }

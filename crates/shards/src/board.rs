@@ -12,7 +12,7 @@ pub(crate) struct Board {
     classes: Box<[[AtomicU64; FIELDS]]>,
 }
 
-const FIELDS: usize = 6;
+const FIELDS: usize = 7;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -42,6 +42,7 @@ impl Board {
             variance,
             pressure.holding.as_nanos(),
             pressure.all_busy.to_bits(),
+            pressure.patience.as_nanos(),
         ];
         for (field, value) in self.classes[class.0 as usize].iter().zip(values) {
             field.store(value, Ordering::Relaxed);
@@ -50,7 +51,7 @@ impl Board {
 
     pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
         let Some(fields) = self.classes.get(class.0 as usize) else { return Pressure::default() };
-        let [gpus, backlog, mean, variance, holding, all_busy] =
+        let [gpus, backlog, mean, variance, holding, all_busy, patience] =
             std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
         Pressure {
             gpus: gpus as u32,
@@ -58,6 +59,7 @@ impl Board {
             need: Need::from_millionths((mean, variance)),
             holding: Span::from_nanos(holding),
             all_busy: f64::from_bits(all_busy),
+            patience: Span::from_nanos(patience),
         }
     }
 }
@@ -76,6 +78,7 @@ pub(crate) struct Horizon<P: Policy> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen<G> {
     headroom: f64,
+    longest: Span,
     backlog: Span,
     guard: G,
 }
@@ -99,6 +102,7 @@ impl<P: Policy> Horizon<P> {
             let pressure = board.pressure(class);
             *seen = Seen {
                 headroom: pressure.headroom(),
+                longest: pressure.longest(),
                 backlog: pressure.backlog,
                 guard: self.policy.guard(&pressure),
             };
@@ -109,6 +113,10 @@ impl<P: Policy> Horizon<P> {
 impl<P: Policy> Outlook for Horizon<P> {
     fn headroom(&self, class: ClassId) -> f64 {
         self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.headroom)
+    }
+
+    fn longest(&self, class: ClassId) -> Span {
+        self.classes.get(class.0 as usize).map_or(Span::MAX, |seen| seen.longest)
     }
 
     fn head_start(&self, class: ClassId, latency: Span) -> Span {

@@ -139,7 +139,9 @@ impl Posting {
         self.gone = words[0] & GONE != 0;
         for words in words[HEADER..].chunks_exact(PER_CLASS).take((words[0] & COUNT) as usize) {
             let class = ClassId((words[0] & 0xff) as u16);
-            self.needs.push((class, Need::from_millionths((words[4], words[5]))));
+            let need = Need::from_millionths((words[4] & MEAN, words[5]));
+            let patience = Span::from_micros(words[4] >> MEAN.count_ones());
+            self.needs.push((class, need.with_patience(patience)));
             if words[0] & OFFERED != 0 {
                 self.candidates.push(unpack(class, words));
             }
@@ -149,12 +151,16 @@ impl Posting {
 
 const OFFERED: u64 = 1 << 8;
 const FULL: u64 = 1 << 9;
+/// The mean need in word 4, good for a million devices; above it the patience in microseconds.
+const MEAN: u64 = (1 << 40) - 1;
 
 /// Word 0: class 8 bits, offered 1, full 1, priority 8 from 16, loss 16 from 24, size 24 from 40.
 #[inline]
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);
-    (words[4], words[5]) = need.millionths();
+    let (mean, variance) = need.millionths();
+    words[4] = mean.min(MEAN) | (need.patience().as_nanos() / 1_000) << MEAN.count_ones();
+    words[5] = variance;
     if let Some(candidate) = candidate {
         words[0] |= OFFERED
             | if candidate.full { FULL } else { 0 }
@@ -230,7 +236,12 @@ mod tests {
         let cell = Cell::default();
         let mut posting = Posting::default();
         for classes in 0..=CLASSES_PER_MODEL as u16 {
-            let needs = (0..classes).map(|class| (ClassId(63 - class), Need::new(f64::from(class), 0.5)));
+            let needs = (0..classes).map(|class| {
+                (
+                    ClassId(63 - class),
+                    Need::new(f64::from(class), 0.5).with_patience(Span::from_millis(class.into())),
+                )
+            });
             let offered = (0..classes).filter(|class| class % 3 != 1).map(|class| candidate(63 - class));
             let offer = Offer { candidates: offered.collect(), needs: needs.collect(), ..Offer::default() };
             cell.see_grant();

@@ -9,7 +9,7 @@ use crate::{Candidate, Release, Time};
 const SPARE_MIN: f64 = 0.02;
 
 /// With this share of the devices spare or more, the work of others counts for no more than the batch itself; with less,
-/// for more, because then one wait leads to the next.
+/// for more, because then one wait leads to the next. With one device for twice as much: there is no other one.
 const SPARE_CALM: f64 = 0.1;
 
 /// How much the spare devices are relied on. Where batches come at random, one that finds all devices busy waits for
@@ -26,7 +26,7 @@ const LOSS_PULL: u64 = 8;
 ///
 /// ```text
 ///   spare      = gpus - need - deviation of need
-///   head start = min(backlog - own, own * max(1, gpus / (10 * spare))) / (3 * spare) + gap between two batches
+///   head start = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) / (3 * spare) + gap between two batches
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
@@ -64,7 +64,7 @@ impl Policy for Adaptive {
         let gap = pressure.holding.as_nanos() as f64 / gpus;
         AdaptiveGuard {
             relied_on: RELIANCE * spare,
-            others_most: (SPARE_CALM * gpus / spare).max(1.0),
+            others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
             gap_ns: gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0),
         }
     }
@@ -100,6 +100,7 @@ mod tests {
             need,
             holding: Span::ZERO,
             all_busy: Pressure::reckon_all_busy(need, gpus),
+            patience: Span::ZERO,
         }
     }
 
@@ -139,6 +140,20 @@ mod tests {
         for need in [0.0, 4.0, 8.0, 80.0] {
             assert_eq!(head_start(&pressure(8, 10, need, 0.0)), Span::ZERO);
         }
+    }
+
+    /// 1 - 0.5 = 0.5 spare: 2 * 10 / (3 * 0.5).
+    #[test]
+    fn with_one_device_the_work_of_others_counts_twice() {
+        let early_ms = head_start(&pressure(1, 3_000, 0.5, 0.0)).as_millis_f64();
+        assert!((early_ms - 13.333).abs() < 0.01, "{early_ms}");
+    }
+
+    #[test]
+    fn batches_are_kept_short_on_one_device_only() {
+        let patience = Span::from_millis(20);
+        let longest = |gpus| Pressure { patience, ..pressure(gpus, 10, 0.5, 0.0) }.longest();
+        assert_eq!([1, 2, 8].map(longest), [Span::from_millis(10), Span::MAX, Span::MAX]);
     }
 
     /// One of two devices is needed, so both are busy a quarter of the time: too often to rely on finding one. A batch of

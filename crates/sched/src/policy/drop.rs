@@ -7,10 +7,20 @@ use downbeat_profile::{LatencyProfile, Span};
 use super::Need;
 use crate::Delays;
 
+/// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It would
+/// be a half if batches took long beside bursts; but a need that is reckoned too low costs more than one too high.
+const BURST_ROWS: f64 = 0.25;
+
 /// Which requests are given up so that those behind them can run in a larger batch.
 pub trait DropRule: Clone + Debug {
     /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
     fn target(traffic: &Traffic<'_>) -> u32;
+
+    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`; as many as
+    /// can be, unless the rule says otherwise.
+    fn enough(_: &Traffic<'_>, _target: u32) -> u32 {
+        u32::MAX
+    }
 }
 
 /// What a model knows of its traffic on one class of devices.
@@ -31,6 +41,8 @@ pub struct Traffic<'a> {
     pub dispersion: f64,
     /// [`Pressure::headroom`](super::Pressure::headroom) of the class.
     pub headroom: f64,
+    /// [`Pressure::longest`](super::Pressure::longest) of the class.
+    pub longest: Span,
 }
 
 impl Traffic<'_> {
@@ -41,7 +53,25 @@ impl Traffic<'_> {
         gathered.max(self.rows.min(self.profile.max_batch())).max(1)
     }
 
-    /// The devices that the traffic keeps busy in batches of that size.
+    /// The batch that comes together in time, in the mean: the sustainable one, or more where requests come in bursts.
+    ///
+    /// A head is followed by more than even spacing would bring, because it is most likely part of a burst.
+    fn gathered(&self) -> u32 {
+        let bursts = self.dispersion - 1.0;
+        if bursts <= 0.0 || self.gap == Span::MAX {
+            return self.sustainable();
+        }
+        let ahead_ns = BURST_ROWS * bursts * self.gap.as_nanos() as f64;
+        let budget = self.allowance - self.delays.control;
+        let gathered = self
+            .profile
+            .largest_within(budget + Span::from_nanos(ahead_ns as u64), self.delays.data + self.gap);
+        // However many come at once, there must be time to run them.
+        let in_time = self.profile.largest_within(budget, self.delays.data);
+        gathered.min(in_time).max(self.sustainable())
+    }
+
+    /// The devices that the traffic keeps busy in the batches that it gathers.
     ///
     /// It varies by what comes in while a request may wait: n arrivals on average have a variance of n times the
     /// dispersion. Only what is beyond Poisson arrivals counts: their own variation is what waiting evens out.
@@ -50,10 +80,11 @@ impl Traffic<'_> {
             return Need::default();
         }
         let gap_ns = self.gap.as_nanos() as f64;
-        let mean = self.cost_ns(self.sustainable()) / gap_ns;
+        let mean = self.cost_ns(self.gathered()) / gap_ns;
         let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
         let bursts = (self.dispersion - 1.0).max(0.0);
-        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
+        let patience = self.allowance - self.delays.lead(1) - self.profile.latency(1);
+        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt()).with_patience(patience)
     }
 
     /// l(b)/b: the device time of one row in a batch of `batch`.
@@ -87,16 +118,18 @@ impl DropRule for WindowDrop {
 
 /// Heads are given up only for the smallest batch that still keeps up with the traffic.
 ///
-/// A batch smaller than the sustainable one costs more device time per row. With headroom h that is affordable up to
-/// h times the cost of the sustainable batch: the queue gets shorter all the same, and no request is given up for
+/// A batch smaller than the one that is gathered costs more device time per row. With headroom h that is affordable up to
+/// h times the cost of the gathered batch: the queue gets shorter all the same, and no request is given up for
 /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
+///
+/// And a batch waits for no more than others can wait for its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadroomDrop;
 
 impl DropRule for HeadroomDrop {
     fn target(traffic: &Traffic<'_>) -> u32 {
-        let (mut low, mut high) = (1, traffic.sustainable());
+        let (mut low, mut high) = (1, traffic.gathered());
         let affordable_ns = traffic.headroom * traffic.cost_ns(high);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -108,4 +141,17 @@ impl DropRule for HeadroomDrop {
         }
         high
     }
+
+    /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone is
+    /// longer than others can wait, smaller batches would only make more of them wait.
+    fn enough(traffic: &Traffic<'_>, target: u32) -> u32 {
+        let Traffic { profile, longest, .. } = traffic;
+        if *longest == Span::MAX || profile.latency(1) > *longest * 2 {
+            return u32::MAX;
+        }
+        profile.largest_within(*longest, Span::ZERO).max(target)
+    }
 }
+
+#[cfg(test)]
+mod tests;

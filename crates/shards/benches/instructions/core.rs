@@ -18,6 +18,10 @@ impl Outlook for Plenty {
         1.3
     }
 
+    fn longest(&self, _: ClassId) -> Span {
+        Span::MAX
+    }
+
     fn head_start(&self, _: ClassId, _: Span) -> Span {
         Span::ZERO
     }

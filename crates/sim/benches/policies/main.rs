@@ -1,24 +1,26 @@
 //! `make bench-policies`: every policy on every scenario, beside the figures that others reached.
 //!
-//! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `speed`); `quick` uses one seed instead of five.
-//! A word that is neither limits the suite to the scenarios whose name contains it.
+//! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `unseen`, `speed`); `quick` uses one seed
+//! instead of five. A word that is neither limits the suite and the unseen scenarios to those whose name contains it.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
 mod adaptive;
 mod clairvoyant;
 mod gather;
+mod random;
 mod reference;
 mod robustness;
 mod speed;
 mod suite;
 mod symphony;
+mod unseen;
 
 use std::path::{Path, PathBuf};
 
 use downbeat_sim::{GoodputReport, GoodputSearch, PolicySpec, Scenario};
 
-const PARTS: [&str; 5] = ["reference", "authors", "adaptive", "suite", "speed"];
+const PARTS: [&str; 6] = ["reference", "authors", "adaptive", "suite", "unseen", "speed"];
 
 fn main() {
     // Cargo passes `--bench` on.
@@ -44,6 +46,9 @@ fn main() {
     if asked("suite") {
         suite::print(seeds, &filters);
     }
+    if asked("unseen") {
+        unseen::print(seeds, &filters);
+    }
     if asked("speed") && filters.is_empty() {
         speed::print();
     }
@@ -56,6 +61,16 @@ fn counted(seeds: u32) -> String {
 
 fn scenario_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// The scenarios in a folder, by name.
+fn scenario_names(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = files
+        .filter_map(|file| file.file_name().to_str()?.strip_suffix(".toml").map(str::to_owned))
+        .collect();
+    names.sort();
+    names
 }
 
 fn load(name: &str) -> Scenario {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use downbeat_sim::{GoodputReport, PolicySpec, Scenario};
 
-use crate::{counted, goodput, load, policy, scenario_folder};
+use crate::{counted, goodput, load, policy, scenario_folder, scenario_names};
 
-const OURS: &str = "adaptive";
+pub(crate) const OURS: &str = "adaptive";
 /// The rules that `adaptive` grew out of, in all the settings that win somewhere.
 const RULES: [&str; 7] = [
     "guarded:k=1",
@@ -19,6 +19,12 @@ const RULES: [&str; 7] = [
 ];
 /// Other people's systems.
 const SYSTEMS: [&str; 5] = ["delayed", "clockwork", "clockwork-published", "nexus", "shepherd"];
+
+/// Ours first.
+pub(crate) fn all_policies() -> Vec<&'static str> {
+    [OURS].into_iter().chain(RULES).chain(SYSTEMS).collect()
+}
+
 /// The factor in the title of Symphony's evaluation.
 const HEADLINE: f64 = 4.7;
 
@@ -29,7 +35,7 @@ pub(crate) fn print(seeds: u32, filters: &[&str]) {
          of several settings, by scenario; `-` where a policy cannot run the scenario.\n",
         counted(seeds)
     );
-    let policies: Vec<&str> = [OURS].into_iter().chain(RULES).chain(SYSTEMS).collect();
+    let policies = all_policies();
     println!("| scenario | bound rps | {} | adaptive over best of the others |", policies.join(" | "));
     println!("|---|---|{}---|", "---|".repeat(policies.len()));
     let mut reports = Vec::new();
@@ -53,23 +59,20 @@ pub(crate) fn print(seeds: u32, filters: &[&str]) {
 }
 
 fn names(filters: &[&str]) -> Vec<String> {
-    let files = std::fs::read_dir(scenario_folder()).into_iter().flatten().flatten();
-    let mut names: Vec<String> = files
-        .filter_map(|file| file.file_name().to_str()?.strip_suffix(".toml").map(str::to_owned))
+    scenario_names(&scenario_folder())
+        .into_iter()
         // Days whose devices come and go: `make bench-autoscale`.
         .filter(|name| !name.starts_with("autoscale-"))
         .filter(|name| filters.is_empty() || filters.iter().any(|filter| name.contains(filter)))
-        .collect();
-    names.sort();
-    names
+        .collect()
 }
 
-fn can_run(policy: &PolicySpec, scenario: &Scenario) -> bool {
+pub(crate) fn can_run(policy: &PolicySpec, scenario: &Scenario) -> bool {
     policy.name() != "nexus" || scenario.classes.len() == 1
 }
 
 /// Ours over the best other policy, seed by seed: mean and range. A range that contains 1 is no difference.
-fn against_best(report: &GoodputReport) -> String {
+pub(crate) fn against_best(report: &GoodputReport) -> String {
     let others = report.policies.iter().filter(|(name, _)| *name != OURS);
     let Some((name, best)) = others.max_by(|a, b| a.1.goodput_rps.total_cmp(&b.1.goodput_rps)) else {
         return String::new();

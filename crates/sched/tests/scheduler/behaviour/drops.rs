@@ -50,6 +50,7 @@ fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
             allowance: span(slo_ms),
             dispersion: 1.0,
             headroom: 1.0,
+            longest: Span::MAX,
         };
         assert_eq!(TimeoutDrop::target(&traffic), 1);
         WindowDrop::target(&traffic)
@@ -76,6 +77,7 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
             allowance,
             dispersion: 1.0,
             headroom,
+            longest: Span::MAX,
         })
     };
     assert_eq!(target(0.5), 8);

@@ -1,0 +1,55 @@
+//! Scenarios that nobody chose: drawn from a number.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use downbeat_sim::Scenario;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The scenario with this number, always the same: 1 to 64 GPUs, 1 to 40 models of mixed profiles, objectives and
+/// popularity, Poisson or bursty, in every fourth with models that run far longer than the others.
+pub(crate) fn scenario(number: u64) -> Scenario {
+    let name = format!("random-{number}");
+    Scenario::parse(&text(number), Path::new(&name)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same as the text of a scenario file.
+fn text(number: u64) -> String {
+    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(number));
+    let gpus = dice.one_of(&[1, 2, 3, 4, 6, 8, 12, 16, 32, 64]);
+    let models = dice.log_uniform(1.0, 40.9) as u32;
+    let arrival = dice.one_of(&["{ kind = \"poisson\" }", "{ kind = \"gamma\", shape = 0.2 }"]);
+    let long_share = dice.one_of(&[0.0, 0.0, 0.0, 0.2]);
+    let mut text = format!("gpus = {gpus}\nduration_s = 15\ntotal_rps = 1000\narrival = {arrival}\n");
+    for model in 0..models {
+        let slower = if dice.uniform() < long_share { 20.0 } else { 1.0 };
+        let beta_ms = slower * dice.log_uniform(1.0, 12.0);
+        let alpha_ms = beta_ms * dice.log_uniform(0.01, 0.5);
+        let slo_ms = (alpha_ms + beta_ms) * dice.log_uniform(2.2, 20.0);
+        let max_batch = dice.one_of(&[16, 32, 64, 128]);
+        let weight = f64::from(dice.one_of(&[1, 2, 5])) / slower;
+        let _ = write!(
+            text,
+            "\n[[model]]\nname = \"m{model}\"\nslo_ms = {slo_ms:.1}\nweight = {weight}\n\
+             profile = {{ alpha_ms = {alpha_ms:.3}, beta_ms = {beta_ms:.2}, max_batch = {max_batch} }}\n"
+        );
+    }
+    text
+}
+
+struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    fn uniform(&mut self) -> f64 {
+        self.0.random()
+    }
+
+    fn log_uniform(&mut self, from: f64, to: f64) -> f64 {
+        from * (to / from).powf(self.uniform())
+    }
+
+    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.0.random_range(0..values.len())]
+    }
+}

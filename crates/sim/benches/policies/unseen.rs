@@ -1,0 +1,44 @@
+//! Scenarios that `adaptive` was not made for: those of `scenarios/unseen/`, and some that nobody chose.
+
+use std::ops::RangeInclusive;
+
+use downbeat_sim::{PolicySpec, Scenario};
+
+use crate::suite::{OURS, against_best, all_policies, can_run};
+use crate::{counted, goodput, policy, random, scenario_folder, scenario_names};
+
+/// The random ones, by number.
+const RANDOM: RangeInclusive<u64> = 1..=24;
+
+pub(crate) fn print(seeds: u32, filters: &[&str]) {
+    println!("## Scenarios that adaptive was not made for\n");
+    println!(
+        "Goodput as a share of the fluid bound, {}, the same for all policies. In brackets the range of the ratio over the\n\
+         seeds: one that contains 1 is no difference. `random-N` is drawn from its number.\n",
+        counted(seeds)
+    );
+    println!("| scenario | GPUs | models | bound rps | adaptive | adaptive over best of the others |");
+    println!("|---|---|---|---|---|---|");
+    let folder = scenario_folder().join("unseen");
+    let chosen = scenario_names(&folder).into_iter().map(|name| {
+        Scenario::load(&folder.join(format!("{name}.toml"))).unwrap_or_else(|error| panic!("{error}"))
+    });
+    let asked = |scenario: &Scenario| {
+        filters.is_empty() || filters.iter().any(|filter| scenario.name.contains(filter))
+    };
+    for scenario in chosen.chain(RANDOM.map(random::scenario)).filter(asked) {
+        let specs: Vec<PolicySpec> =
+            all_policies().into_iter().map(policy).filter(|spec| can_run(spec, &scenario)).collect();
+        let report = goodput(&scenario, &specs, seeds);
+        let gpus: u32 = scenario.classes.iter().map(|class| class.count).sum();
+        println!(
+            "| {} | {gpus} | {} | {:.0} | {:.3} | {} |",
+            scenario.name,
+            scenario.models.len(),
+            report.fluid_bound_rps,
+            report.policies[OURS].ratio_to_bound,
+            against_best(&report)
+        );
+    }
+    println!();
+}
