@@ -3,7 +3,7 @@
 //! A *column* is a sub-cluster: some models on so many devices of a kind, which may take the place of a sub-cluster of the last
 //! epoch. The linear program over all columns (each model in at least one, each old place taken once, few moves) is solved from
 //! its dual side: prices of the models that no column beats, improved by adding the columns that do beat them
-//! ([`pricing`](pricing)). Its value, rounded up, is a bound. If the best division known costs more, then every division that
+//! (`exact/pricing.rs`). Its value, rounded up, is a bound. If the best division known costs more, then every division that
 //! costs less consists of columns whose reduced cost is below the difference: those are listed, and an integer program over
 //! them decides. No branching is needed.
 //!

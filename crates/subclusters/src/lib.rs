@@ -4,7 +4,7 @@
 //! models, and one scheduler serves them on all of its GPUs. The question of an epoch is which models go together and how many
 //! GPUs each sub-cluster gets, so that memory fits, demand is met, GPUs are few, and few models move since the last epoch.
 //!
-//! - [`Problem`] is what is asked; [`Previous`] the last epoch; [`solve`] answers with a [`Solution`], which has been checked.
+//! - [`Problem`] is what is asked; [`Previous`] the last epoch; [`solve()`] answers with a [`Solution`], which has been checked.
 //! - How many devices a set of models needs is an estimate (`need.rs` has the formula and where it comes from). Whoever acts on a
 //!   solution confirms it by simulation; that is `downbeat-day`'s part, because this crate does not know the simulator.
 //! - `heuristic.rs` is for thousands of models, with the bound of `bound.rs`; `exact.rs` proves that no division is better, for

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use downbeat_day::subclusters::{plan, replay};
-use downbeat_day::{Goodput, verify};
-use downbeat_plan::{self as partition, solvers};
+use downbeat_day::verify;
+use downbeat_plan::{self as partition, Unsimulated, solvers};
 use downbeat_profile::ProfileFile;
 use downbeat_subclusters::{Epoch, Method, Problem};
 use rand::{RngExt, SeedableRng};
@@ -46,7 +46,7 @@ fn services(bench: &Bench, seed: u64) -> Vec<Small> {
 pub(crate) fn run(bench: &Bench) {
     println!("## {SERVICES} small services on slices of H200s\n");
     println!(
-        "Each keeps a 1g slice busy for 1 to 20 % of the time. One service per slice is planned by `downbeat plan` under the rule `measured`.\n"
+        "Each keeps a 1g slice busy for 1 to 20 % of the time. One service per slice is planned by `downbeat plan` under the rule `staggered`.\n"
     );
     println!("| seed | division | sub-clusters | slices | GPUs | saved | seconds | services in SLO |");
     println!("|---|---|---|---|---|---|---|---|");
@@ -61,7 +61,7 @@ pub(crate) fn run(bench: &Bench) {
 }
 
 fn one_per_slice(bench: &Bench, services: &[Small], seed: u64) -> u32 {
-    let mut text = "gpu = \"H200-141GB\"\nprofiles = \"h200.csv\"\nrule = \"measured\"\n".to_owned();
+    let mut text = "gpu = \"H200-141GB\"\nprofiles = \"h200.csv\"\nrule = \"staggered\"\n".to_owned();
     for (index, Small { model, rate_rps, slo_ms }) in services.iter().enumerate() {
         let _ = writeln!(
             text,
@@ -69,11 +69,7 @@ fn one_per_slice(bench: &Bench, services: &[Small], seed: u64) -> u32 {
         );
     }
     let origin = bench.root.join("profiles/small.toml");
-    let goodput =
-        Goodput::remembering(&bench.root.join("target/bench-subclusters-goodput.json")).expect("a cache");
-    let problem = partition::Problem::parse(&text, &origin, &goodput).expect("a problem");
-    // What was simulated is kept for the next run; nothing depends on it.
-    let _ = goodput.save();
+    let problem = partition::Problem::parse(&text, &origin, &Unsimulated).expect("a problem");
     let begin = Instant::now();
     let stop = || begin.elapsed().as_secs() > 60;
     let run = partition::Run { stop: &stop, on_progress: &|_| {}, backend: &bench.backend, seed: 1 };

@@ -12,7 +12,7 @@ fn problem(gpus: u32) -> Problem {
         text += &format!(
             "[[model]]\nname = \"m{index}\"\nrate_rps = {}\nslo_ms = {}\nweights_mib = 2200\nactivation_mib = 500\n\
              profile = {{ alpha_ms = 0.5, beta_ms = 2, max_batch = 32 }}\n",
-            150 + 60 * index,
+            900 + 300 * index,
             40 + 20 * (index % 3),
         );
     }
@@ -24,7 +24,7 @@ fn quietly<T>(work: impl FnOnce(&Run<'_>) -> T) -> T {
 }
 
 #[test]
-fn a_confirmed_plan_keeps_every_model_in_its_slo_and_one_device_fewer_does_not() {
+fn a_confirmed_plan_keeps_every_model_in_its_slo_and_two_devices_fewer_do_not() {
     let problem = problem(20);
     let planned =
         quietly(|run| plan(&problem, Epoch::default(), Method::Auto, run, true, &|| {})).expect("a plan");
@@ -32,9 +32,9 @@ fn a_confirmed_plan_keeps_every_model_in_its_slo_and_one_device_fewer_does_not()
     let replays = replay(&problem, &planned.plan, 1).expect("a replay");
     assert!(replays.iter().all(|replay| replay.passed), "{replays:?}");
     let mut fewer = planned.plan.clone();
-    fewer.subclusters.retain(|subcluster| subcluster.count > 1);
+    fewer.subclusters.retain(|subcluster| subcluster.count > 2);
     assert!(!fewer.subclusters.is_empty());
-    fewer.subclusters.iter_mut().for_each(|subcluster| subcluster.count -= 1);
+    fewer.subclusters.iter_mut().for_each(|subcluster| subcluster.count -= 2);
     let replays = replay(&problem, &fewer, 1).expect("a replay");
     assert!(replays.iter().all(|replay| !replay.passed), "{replays:?}");
 }
