@@ -21,9 +21,9 @@ fn every_request_is_answered_while_devices_come_go_and_fail() {
         cluster.run_to(time(second));
         let oldest = there.remove(0);
         if second % 3 == 0 {
-            cluster.fail(oldest)
+            cluster.fail(oldest);
         } else {
-            cluster.leave(oldest)
+            cluster.leave(oldest);
         }
         there.push(cluster.join(ClassId(0)).unwrap());
     }
