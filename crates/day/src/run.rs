@@ -84,7 +84,7 @@ pub fn simulate_day(
                         steps: Vec::new(),
                         notes: [&change.plan.notes[..], &change.transition.notes[..]].concat(),
                     });
-                    site.undertake(Undertaking::new(layout, change.transition));
+                    site.undertake(Undertaking::new(layout, change.transition), &change.to);
                 }
             }
         }

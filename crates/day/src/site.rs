@@ -114,8 +114,8 @@ impl<'a> Site<'a> {
         self.gpu_seconds
     }
 
-    /// Begins to carry out a change. GPUs that it needs beyond those there are are asked for now.
-    pub(crate) fn undertake(&mut self, undertaking: Undertaking) {
+    /// Begins to carry out a change to a layout. GPUs that it needs beyond those there are are asked for now.
+    pub(crate) fn undertake(&mut self, undertaking: Undertaking, to: &Layout) {
         let now = self.live.now();
         for step in &undertaking.transition().steps {
             self.gpus.entry(step.gpu).or_insert_with(|| {
@@ -123,7 +123,7 @@ impl<'a> Site<'a> {
                 now + self.day.settings.provision
             });
         }
-        let inspector = Inspector::new(&self.day.catalogue, &self.layout, &undertaking);
+        let inspector = Inspector::new(&self.day.catalogue, &self.layout, to, &undertaking);
         self.works = Some(Works { undertaking, ends: Vec::new(), inspector });
         self.begin_steps();
     }

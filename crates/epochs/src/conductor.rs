@@ -272,6 +272,7 @@ impl Conductor {
             why,
             share,
             demand_rps: self.planned_rps.clone(),
+            to: layout_of(&self.problem, &made.layout),
             plan: made,
             transition,
         })))

@@ -1,6 +1,6 @@
 //! The loop over hours: what comes in is watched, what will come is forecast, GPUs are partitioned for it, and the way there is planned.
 //!
-//! A [`Conductor`] is told every few seconds what the scheduler saw of each service ([`Signals`](downbeat_scale::Signals)) and what
+//! A [`Conductor`] is told every few seconds what the scheduler saw of each service ([`Signals`]) and what
 //! runs where, and answers with an [`Order`]:
 //!
 //! - *change*: at the end of an epoch where the layout no longer serves what is expected, or where a GPU can be saved; and

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use downbeat_plan::Plan;
-use downbeat_transition::Transition;
+use downbeat_transition::{Layout, Transition};
 use serde::Serialize;
 
 /// What is to be done.
@@ -30,6 +30,8 @@ pub struct Change {
     pub demand_rps: Vec<f64>,
     /// The layout that there is to be.
     pub plan: Plan,
+    /// The same as a transition sees it, with what each instance is counted to serve among its new siblings.
+    pub to: Layout,
     /// The steps to it.
     pub transition: Transition,
 }

@@ -33,8 +33,14 @@ enum Life {
 }
 
 impl Inspector {
-    pub(super) fn new(catalogue: &Catalogue, from: &Layout, undertaking: &Undertaking) -> Inspector {
-        let to = undertaking.target();
+    /// `to` is the layout that was planned: what its instances are counted to serve counts, where that is less.
+    pub(super) fn new(
+        catalogue: &Catalogue,
+        from: &Layout,
+        to: &Layout,
+        undertaking: &Undertaking,
+    ) -> Inspector {
+        let target = undertaking.target();
         let steps = &undertaking.transition().steps;
         let mut inspector = Inspector {
             models: BTreeMap::new(),
@@ -43,7 +49,7 @@ impl Inspector {
             rates: BTreeMap::new(),
             floors: BTreeMap::new(),
         };
-        let gpus = from.gpus.iter().chain(&to.gpus).map(|gpu| (gpu.gpu, &gpu.gpu_type));
+        let gpus = from.gpus.iter().chain(&target.gpus).map(|gpu| (gpu.gpu, &gpu.gpu_type));
         for (gpu, name) in gpus.chain(steps.iter().map(|step| (step.gpu, &step.gpu_type))) {
             if let Ok(model) = catalogue.find(name) {
                 inspector.models.insert(gpu, model.clone());
@@ -63,7 +69,7 @@ impl Inspector {
                 *rate = rate.min(instance.throughput_rps);
             }
         }
-        let [old, new] = [from, &to].map(|layout| inspector.totals(layout));
+        let [old, new] = [from, &target].map(|layout| inspector.totals(layout));
         for (service, old) in old {
             let new = new.get(&service).copied().unwrap_or(0.0);
             inspector.floors.insert(service, old.min(new));

@@ -38,7 +38,7 @@ fn change() -> (Layout, Undertaking) {
 /// Plays the steps one after the other; what the inspector says.
 fn played(tamper: impl Fn(&mut Step), order: impl Fn(&mut Vec<Step>)) -> Vec<String> {
     let (from, undertaking) = change();
-    let mut inspector = Inspector::new(&Catalogue::builtin(), &from, &undertaking);
+    let mut inspector = Inspector::new(&Catalogue::builtin(), &from, &undertaking.target(), &undertaking);
     let mut steps = undertaking.transition().steps.clone();
     steps.iter_mut().for_each(tamper);
     order(&mut steps);
