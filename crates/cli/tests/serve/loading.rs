@@ -69,7 +69,7 @@ fn a_model_is_reloaded_under_load_without_a_failed_request() {
 fn a_reload_takes_the_new_configuration_and_a_failed_one_keeps_the_old_model() {
     let models = Models::with("m", QUICK);
     let server = Server::start(&models, &controlled("emulated:1"));
-    let most = || crate::client::get(server.http, "/v2/models/m/config").json()["max_batch_size"].clone();
+    let most = || client::get(server.http, "/v2/models/m/config").json()["max_batch_size"].clone();
     assert_eq!(most(), 32);
     models.write("m", Emulated { max_batch: 16, ..QUICK });
     assert_eq!(server.load("m").status, 200);
@@ -142,7 +142,7 @@ fn a_model_that_waits_for_a_worker_can_be_unloaded() {
 fn versions_come_and_go_with_a_reload() {
     let models = Models::with("m", QUICK);
     let server = Server::start(&models, &controlled("emulated:1"));
-    let versions = || crate::client::get(server.http, "/v2/models/m").json()["versions"].clone();
+    let versions = || client::get(server.http, "/v2/models/m").json()["versions"].clone();
     assert_eq!(versions(), serde_json::json!(["1"]));
     std::fs::create_dir(models.path().join("m/2")).unwrap();
     assert_eq!(server.load("m").status, 200);
