@@ -39,7 +39,7 @@ const SHORT: Duration = Duration::from_secs(2);
     "  downbeat simulate scenarios/mixed-24-models-8gpu.toml --policy deferred --rate 2000\n",
     "  downbeat simulate scenarios/overload-2x.toml --policy guarded:k=1:drop=window --html run.html\n",
     "  downbeat simulate scenarios/zipf-100-models-32gpu.toml --format json | jq .bad_rate_worst\n",
-    "  downbeat simulate scenarios/day-office.toml --html day.html\n",
+    "  downbeat simulate scenarios/day/office.toml --html day.html\n",
     "\n",
     "`downbeat goodput --help` lists the policies and their settings. docs/day.md has the keys of a day."
 ))]

@@ -31,7 +31,7 @@ const VARIANTS: [Variant; 4] = [
 ];
 
 fn main() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/day-office.toml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/day/office.toml");
     // Cargo adds flags of its own; a word is part of a variant's name, a number a seed, and FILE.html a page to write.
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let page = asked.iter().find(|asked| asked.ends_with(".html"));
