@@ -122,6 +122,12 @@ impl Problem {
         self.pools[self.configurations[configuration].pool].cost
     }
 
+    /// The slices of a GPU cut this way, of its own pool's kinds: a profile's index means nothing on the GPUs of another.
+    pub fn slices_of(&self, configuration: &Configuration) -> impl Iterator<Item = (Slice, u32)> {
+        let own = |(slice, _): &(&Slice, &u32)| slice.pool == configuration.pool;
+        self.slices.iter().zip(&configuration.slices).filter(own).map(|(slice, count)| (*slice, *count))
+    }
+
     /// What a kind of slice is called in a plan: `3g.71gb`.
     pub fn slice_name(&self, slice: usize) -> &str {
         let Slice { pool, profile } = self.slices[slice];
