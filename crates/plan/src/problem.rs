@@ -150,10 +150,17 @@ impl Problem {
         self.curves[service].iter().zip(counts).map(of_slice).sum()
     }
 
+    /// How many of these instances are replicas: one on a slice of which so many serve nothing is none.
+    pub fn replicas(&self, service: usize, counts: &[u32]) -> u32 {
+        let of_slice =
+            |(curve, &count): (&Option<Curve>, &u32)| curve.as_ref().map_or(0, |curve| curve.replicas(count));
+        self.curves[service].iter().zip(counts).map(of_slice).sum()
+    }
+
     /// Whether these instances give a service what is planned for it.
     pub fn is_served(&self, service: usize, counts: &[u32]) -> bool {
         let wanted = &self.services[service];
-        counts.iter().sum::<u32>() >= wanted.min_replicas
+        self.replicas(service, counts) >= wanted.min_replicas
             && self.capacity(service, counts) >= wanted.planned_rps() * (1.0 - ROUNDING)
     }
 

@@ -81,6 +81,18 @@ fn gpu_types_with_tables_of_different_lengths_are_planned_together() {
 }
 
 #[test]
+fn replicas_that_serve_nothing_alone_are_planned_in_numbers_that_do() {
+    // On 3g a batch takes 4 ms of 5: in time with four instances that start in turn, not with one.
+    for (slo_ms, replicas) in [(5.0, 3), (5.0, 6), (4.2, 2), (3.0, 3), (10.5, 5)] {
+        let text = format!(
+            "gpu = \"H200\"\nprofiles = \"h200.csv\"\nrule = \"staggered\"\n\
+             [[service]]\nname = \"x\"\nmodel = \"a\"\nrate_rps = 300\nslo_ms = {slo_ms}\nmin_replicas = {replicas}\n"
+        );
+        assert_all_solvers_pass(&mixed(&text));
+    }
+}
+
+#[test]
 fn every_spoiled_plan_is_refused() {
     let problem = problem("paper");
     let good = planned(&problem);

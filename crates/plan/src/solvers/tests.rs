@@ -67,9 +67,10 @@ fn brute_force(problem: &Problem, most: u32) -> Option<u32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn exact_finds_the_optimum_of_brute_force(tables in random_tables(2, 9.0)) {
+    fn exact_finds_the_optimum_of_brute_force(tables in random_tables(2, 9.0), replicas in 1u32..6) {
         prop_assume!(servable(&tables));
-        let problem = problem_of(&tables);
+        let mut problem = problem_of(&tables);
+        problem.services[0].min_replicas = replicas;
         let Some(expected) = brute_force(&problem, 2) else { return Ok(()) };
         for backend in [Backend::best(None).unwrap(), Backend::microlp()] {
             let solved = Exact.solve(&problem, &run_by(&backend)).unwrap();
@@ -182,4 +183,49 @@ fn as_many_replicas_as_are_wanted_are_planned() {
         assert_sound(&problem, &solved.allocation, solver.name());
         assert_eq!(solved.allocation.gpu_count(), 2, "{}", solver.name());
     }
+}
+
+#[test]
+fn an_instance_that_serves_nothing_is_no_replica() {
+    // One instance alone is too late, two are not: three replicas of a service that one GPU would serve.
+    let mut problem = problem_of(&[(1.0, vec![Some([0.0, 2.0, 3.0]); 5])]);
+    problem.services[0].min_replicas = 3;
+    let counts = [1, 2, 0, 0, 0];
+    assert_eq!(problem.replicas(0, &counts), 2);
+    assert!(!problem.is_served(0, &counts));
+    let backend = Backend::best(None).unwrap();
+    for solver in [&Auto as &dyn Solver, &Greedy, &Mcts, &Ga, &Exact] {
+        let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
+        assert_sound(&problem, &solved.allocation, solver.name());
+        if ["auto", "exact"].contains(&solver.name()) {
+            assert_eq!(solved.allocation.gpu_count(), 1, "{}", solver.name());
+        }
+    }
+}
+
+#[test]
+fn replicas_may_lie_on_different_kinds_of_slices() {
+    // Where a GPU has one slice of each of three kinds, three replicas fit on it only if each takes another kind.
+    let mut problem = problem_of(&[(1.0, vec![Some([1.0, 2.0, 3.0]); 5])]);
+    problem.services[0].min_replicas = 3;
+    problem.configurations.truncate(1);
+    problem.configurations[0].slices = vec![1, 1, 1, 0, 0];
+    let backend = Backend::best(None).unwrap();
+    for solver in [&Auto as &dyn Solver, &Exact] {
+        let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
+        assert_eq!(solved.allocation.gpu_count(), 1, "{}", solver.name());
+    }
+}
+
+#[test]
+fn a_batch_that_only_many_instances_run_in_time_counts_in_plan_and_bound() {
+    // By the rule 100 small slices serve ten times as much each as 99 do: 15 GPUs, where 140 would be needed without.
+    let mut problem = problem_of(&[(9_800.0, vec![None; 5])]);
+    let points = [(1, 100.0), (100, 1000.0)];
+    problem.curves[0][0] = crate::Curve::by_rule(crate::Rule::Staggered, &points, 1010.1);
+    let backend = Backend::best(None).unwrap();
+    let solved = Exact.solve(&problem, &run_by(&backend)).unwrap();
+    assert_sound(&problem, &solved.allocation, "exact");
+    assert_eq!(solved.allocation.gpu_count(), 15, "100 slices are 15 GPUs");
+    assert_eq!(solved.bound.cost, 15.0);
 }
