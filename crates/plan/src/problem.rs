@@ -179,7 +179,8 @@ impl Problem {
         // Thousandths of a unit of cost are as fine as prices get.
         let thousandths = |cost: f64| {
             let whole = (cost * 1e3).round();
-            ((cost * 1e3 - whole).abs() < 1e-6 && whole <= 1e12).then_some(whole as u64)
+            // But for the rounding of the product: a cost that is nearly a multiple is none.
+            ((cost * 1e3 - whole).abs() <= whole * 1e-15 && whole <= 1e12).then_some(whole as u64)
         };
         let costs: Option<Vec<u64>> = self.pools.iter().map(|pool| thousandths(pool.cost)).collect();
         costs.map(|costs| costs.into_iter().fold(0, gcd) as f64 / 1e3)

@@ -140,13 +140,12 @@ fn pools_that_are_too_small_are_told_with_the_count_that_would_do() {
     }
 }
 
-#[test]
-fn a_cheaper_type_is_used_until_it_runs_out() {
-    let mut problem = problem_of(&[(21.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, None])]);
-    let mut cheap = problem.pools[0].clone();
-    cheap.count = Some(2);
-    cheap.cost = 0.4;
-    problem.pools.push(cheap);
+/// A second pool of GPUs that do the same, at another cost.
+fn add_pool(problem: &mut Problem, cost: f64, count: Option<u32>) {
+    let mut pool = problem.pools[0].clone();
+    pool.count = count;
+    pool.cost = cost;
+    problem.pools.push(pool);
     let kinds = problem.slices.len();
     for index in 0..kinds {
         let mut slice = problem.slices[index];
@@ -162,8 +161,51 @@ fn a_cheaper_type_is_used_until_it_runs_out() {
         configuration.slices = [vec![0; kinds], configuration.slices].concat();
         problem.configurations.push(configuration);
     }
-    let curves = problem.curves[0].clone();
-    problem.curves[0].extend(curves);
+    for curves in &mut problem.curves {
+        curves.extend(curves.clone());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn costs_without_a_step_are_no_excuse_for_a_proof(
+        tables in random_tables(2, 12.0),
+        dearer in 1e-7f64..1e-4,
+        count in 1u32..3,
+    ) {
+        prop_assume!(servable(&tables));
+        // Instances in two pools count apart: only where values add up is it all the same which pool a GPU is of.
+        let mut tables = tables;
+        for capacities in tables.iter_mut().flat_map(|(_, slices)| slices.iter_mut().flatten()) {
+            *capacities = [1.0, 2.0, 3.0].map(|n| n * capacities[2] / 3.0);
+        }
+        let mut problem = problem_of(&tables);
+        let Some(gpus) = brute_force(&problem, 2) else { return Ok(()) };
+        problem.pools[0].cost = 1.0 + dearer;
+        add_pool(&mut problem, 1.0 + dearer / 3.0, Some(count));
+        // The cheaper GPUs as far as they go: they do the same as the others.
+        let cheap = gpus.min(count);
+        let least = f64::from(cheap) * (1.0 + dearer / 3.0) + f64::from(gpus - cheap) * (1.0 + dearer);
+        let backend = Backend::best(None).unwrap();
+        // From a plan that is hardly dearer, as greedy may find one.
+        let all_dear = {
+            let mut only = problem.clone();
+            only.pools[1].count = Some(0);
+            Exact.solve(&only, &run_by(&backend)).unwrap().allocation
+        };
+        for known in [None, Some(all_dear)] {
+            let solved = exact::improve(&problem, &run_by(&backend), known).unwrap();
+            prop_assert!(solved.bound.cost <= least * (1.0 + 1e-9), "{:?} of {least}", solved.bound);
+            prop_assert!(solved.allocation.cost(&problem) <= least * (1.0 + 5e-6));
+        }
+    }
+}
+
+#[test]
+fn a_cheaper_type_is_used_until_it_runs_out() {
+    let mut problem = problem_of(&[(21.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, None])]);
+    add_pool(&mut problem, 0.4, Some(2));
     let backend = Backend::best(None).unwrap();
     for solver in [&Auto as &dyn Solver, &Greedy, &Exact] {
         let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
