@@ -209,7 +209,7 @@ fn near(problem: &Problem, service: usize, had: &[u32], prices: &[f64]) -> Vec<V
         let left = problem.services[service].planned_rps() - problem.capacity(service, had);
         rest.services[service].rate_rps = left.max(1e-9);
         rest.services[service].headroom = 1.0;
-        let replicas = problem.services[service].min_replicas.saturating_sub(had.iter().sum());
+        let replicas = problem.services[service].min_replicas.saturating_sub(problem.replicas(service, had));
         rest.services[service].min_replicas = replicas;
         let added = cover::all_within(&rest, service, prices, f64::INFINITY, PATTERNS).0;
         return added

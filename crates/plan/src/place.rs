@@ -61,7 +61,7 @@ fn frames(problem: &Problem, allocation: &Allocation) -> Vec<Frame> {
         }
         let pool = &problem.pools[configuration.pool];
         let mut multiset = vec![0u8; pool.gpu.profiles.len()];
-        for (slice, &count) in problem.slices.iter().zip(&configuration.slices) {
+        for (slice, count) in problem.slices_of(configuration) {
             multiset[slice.profile] += u8::try_from(count).unwrap_or(u8::MAX);
         }
         let partitions = Partitions::of(&pool.gpu, &pool.profiles);

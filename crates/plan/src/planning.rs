@@ -24,6 +24,7 @@ pub fn plan(
         Some(kept) => (kept.allocation, kept.gpus),
         None => (solved.allocation, BTreeSet::new()),
     };
+    drop_idle(problem, &mut allocation);
     let layout = place::layout_keeping(problem, &allocation, from, &wanted);
     // GPUs on which nothing runs are not part of a plan.
     drop_unused(problem, &mut allocation, &layout);
@@ -31,6 +32,15 @@ pub fn plan(
     match check(problem, &plan) {
         Ok(()) => Ok(plan),
         Err(violations) => Err(Unsolved::Refused { solver: solver.name(), why: violations.to_string() }),
+    }
+}
+
+/// Leaves out instances on kinds of slices of which so few serve nothing.
+fn drop_idle(problem: &Problem, allocation: &mut Allocation) {
+    for (counts, curves) in allocation.instances.iter_mut().zip(&problem.curves) {
+        for (count, curve) in counts.iter_mut().zip(curves) {
+            *count = curve.as_ref().map_or(0, |curve| curve.replicas(*count));
+        }
     }
 }
 

@@ -122,6 +122,12 @@ impl Problem {
         self.pools[self.configurations[configuration].pool].cost
     }
 
+    /// The slices of a GPU cut this way, of its own pool's kinds: a profile's index means nothing on the GPUs of another.
+    pub fn slices_of(&self, configuration: &Configuration) -> impl Iterator<Item = (Slice, u32)> {
+        let own = |(slice, _): &(&Slice, &u32)| slice.pool == configuration.pool;
+        self.slices.iter().zip(&configuration.slices).filter(own).map(|(slice, count)| (*slice, *count))
+    }
+
     /// What a kind of slice is called in a plan: `3g.71gb`.
     pub fn slice_name(&self, slice: usize) -> &str {
         let Slice { pool, profile } = self.slices[slice];
@@ -144,10 +150,17 @@ impl Problem {
         self.curves[service].iter().zip(counts).map(of_slice).sum()
     }
 
+    /// How many of these instances are replicas: one on a slice of which so many serve nothing is none.
+    pub fn replicas(&self, service: usize, counts: &[u32]) -> u32 {
+        let of_slice =
+            |(curve, &count): (&Option<Curve>, &u32)| curve.as_ref().map_or(0, |curve| curve.replicas(count));
+        self.curves[service].iter().zip(counts).map(of_slice).sum()
+    }
+
     /// Whether these instances give a service what is planned for it.
     pub fn is_served(&self, service: usize, counts: &[u32]) -> bool {
         let wanted = &self.services[service];
-        counts.iter().sum::<u32>() >= wanted.min_replicas
+        self.replicas(service, counts) >= wanted.min_replicas
             && self.capacity(service, counts) >= wanted.planned_rps() * (1.0 - ROUNDING)
     }
 
@@ -166,7 +179,8 @@ impl Problem {
         // Thousandths of a unit of cost are as fine as prices get.
         let thousandths = |cost: f64| {
             let whole = (cost * 1e3).round();
-            ((cost * 1e3 - whole).abs() < 1e-6 && whole <= 1e12).then_some(whole as u64)
+            // But for the rounding of the product: a cost that is nearly a multiple is none.
+            ((cost * 1e3 - whole).abs() <= whole * 1e-15 && whole <= 1e12).then_some(whole as u64)
         };
         let costs: Option<Vec<u64>> = self.pools.iter().map(|pool| thousandths(pool.cost)).collect();
         costs.map(|costs| costs.into_iter().fold(0, gcd) as f64 / 1e3)

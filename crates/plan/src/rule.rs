@@ -45,6 +45,28 @@ impl Rule {
             Rule::Staggered => slo_ms / (1.0 + 1.0 / f64::from(instances)),
         }
     }
+
+    /// The least number of instances with which a batch may take so long; `None` where no number would do.
+    fn least_instances(self, latency_ms: f64, slo_ms: f64) -> Option<u32> {
+        let in_time = |instances: u32| latency_ms <= self.longest_ms(slo_ms, instances);
+        if self != Rule::Staggered || in_time(1) {
+            return in_time(1).then_some(1);
+        }
+        // l (1 + 1/n) <= SLO; as a batch is in time with any number beyond, the least one is found by halving.
+        let (mut late, mut enough) = (1, MOST_INSTANCES);
+        if !in_time(enough) {
+            return None;
+        }
+        while enough - late > 1 {
+            let middle = late + (enough - late) / 2;
+            if in_time(middle) {
+                enough = middle;
+            } else {
+                late = middle;
+            }
+        }
+        Some(enough)
+    }
 }
 
 impl fmt::Display for Rule {
@@ -58,7 +80,10 @@ impl fmt::Display for Rule {
 pub struct Curve {
     /// By the number of instances, from 1: requests per second of all of them, never falling, and the batch they run.
     steps: Vec<Step>,
-    best_rate_rps: f64,
+    /// By the number of instances, from 1: the most that so many or fewer serve, per instance.
+    best_rates_rps: Vec<f64>,
+    /// What each instance serves from so many on, past the steps; more every time. Before the first it is what the last step says.
+    later: Vec<Stretch>,
 }
 
 /// So many instances of a service on equal slices.
@@ -70,53 +95,77 @@ pub struct Step {
     pub batch: u32,
 }
 
-/// Past this many instances each further one counts like the average of those before it.
+/// From `from` instances on each serves as much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stretch {
+    from: u32,
+    rate_rps: f64,
+    batch: u32,
+}
+
+/// No plan has more: a million GPUs of sixteen slices.
+const MOST_INSTANCES: u32 = 16_000_000;
+
+/// Up to this many instances a curve is written down one by one, which is the fastest to read; past them by [`Stretch`]es.
 const LONGEST_CURVE: u32 = 48;
 
 impl Curve {
     /// Every instance serves the same.
     pub fn linear(rate_rps: f64, batch: u32) -> Curve {
-        Curve { steps: vec![Step { capacity_rps: rate_rps, batch }], best_rate_rps: rate_rps }
+        let steps = vec![Step { capacity_rps: rate_rps, batch }];
+        Curve { steps, best_rates_rps: vec![rate_rps], later: Vec::new() }
     }
 
     /// From the capacity of 1, 2, 3 and so on instances. `None` where even all of them serve nothing.
-    pub fn from_steps(mut steps: Vec<Step>) -> Option<Curve> {
+    pub fn from_steps(steps: Vec<Step>) -> Option<Curve> {
+        Curve::new(steps, Vec::new())
+    }
+
+    fn new(mut steps: Vec<Step>, later: Vec<Stretch>) -> Option<Curve> {
         // An instance more can be left idle: capacity never falls.
         let mut most = Step { capacity_rps: 0.0, batch: 1 };
-        for step in &mut steps {
+        let mut best_rate = 0.0f64;
+        let mut best_rates_rps = Vec::with_capacity(steps.len());
+        for (n, step) in (1u32..).zip(&mut steps) {
             if step.capacity_rps > most.capacity_rps {
                 most = *step;
             }
             *step = most;
+            best_rate = best_rate.max(step.capacity_rps / f64::from(n));
+            best_rates_rps.push(best_rate);
         }
-        let rate = |(n, step): (u32, &Step)| step.capacity_rps / f64::from(n);
-        let best_rate_rps = (1..).zip(&steps).map(rate).fold(0.0, f64::max);
-        (best_rate_rps > 0.0).then_some(Curve { steps, best_rate_rps })
+        let curve = Curve { steps, best_rates_rps, later };
+        (!curve.steps.is_empty() && curve.best_rate() > 0.0).then_some(curve)
     }
 
     /// By a rule that needs no simulator: over `(batch, latency_ms)` points that fit in memory. `None` where no batch meets the SLO
     /// with any number of instances.
     pub(crate) fn by_rule(rule: Rule, points: &[(u32, f64)], slo_ms: f64) -> Option<Curve> {
-        let best = |instances: u32| {
-            let in_time = points.iter().filter(|(_, latency)| *latency <= rule.longest_ms(slo_ms, instances));
-            let rated = in_time.map(|&(batch, latency)| (f64::from(batch) / latency * 1e3, batch));
-            rated.max_by(|a, b| a.0.total_cmp(&b.0))
-        };
-        if rule != Rule::Staggered {
-            return best(1).map(|(rate, batch)| Curve::linear(rate, batch));
-        }
+        let mut stretches: Vec<Stretch> = points
+            .iter()
+            .filter_map(|&(batch, latency_ms)| {
+                let from = rule.least_instances(latency_ms, slo_ms)?;
+                Some(Stretch { from, rate_rps: f64::from(batch) / latency_ms * 1e3, batch })
+            })
+            .collect();
+        // Only what serves more than fewer instances do.
+        stretches.sort_by(|a, b| a.from.cmp(&b.from).then(b.rate_rps.total_cmp(&a.rate_rps)));
+        let mut best = 0.0;
+        stretches.retain(|stretch| {
+            let better = stretch.rate_rps > best;
+            best = stretch.rate_rps.max(best);
+            better
+        });
+        let written = stretches.last()?.from.min(LONGEST_CURVE);
         let step = |instances: u32| {
-            let (rate, batch) = best(instances).unwrap_or((0.0, 1));
-            Step { capacity_rps: rate * f64::from(instances), batch }
+            let stretch = stretches.iter().rfind(|stretch| stretch.from <= instances);
+            stretch.map_or(Step { capacity_rps: 0.0, batch: 1 }, |stretch| Step {
+                capacity_rps: stretch.rate_rps * f64::from(instances),
+                batch: stretch.batch,
+            })
         };
-        let mut steps: Vec<Step> = (1..=LONGEST_CURVE).map(step).collect();
-        // What stays as it is need not be written down.
-        let rate = |index: usize| steps[index].capacity_rps / (index + 1) as f64;
-        let (first, last) = (rate(0), rate(steps.len() - 1));
-        let changed = (0..steps.len()).rev().find(|&index| (rate(index) - last).abs() > last * 1e-12);
-        let settled = if first == last { 1 } else { changed.map_or(1, |changed| changed + 2) };
-        steps.truncate(settled);
-        Curve::from_steps(steps)
+        let steps = (1..=written).map(step).collect();
+        Curve::new(steps, stretches.into_iter().filter(|stretch| stretch.from > written).collect())
     }
 
     /// What `instances` serve together, in requests per second.
@@ -126,38 +175,78 @@ impl Curve {
             None => 0.0,
             Some(index) => match self.steps.get(index) {
                 Some(step) => step.capacity_rps,
-                None => {
-                    let (known, last) = (self.steps.len(), self.steps[self.steps.len() - 1]);
-                    last.capacity_rps * f64::from(instances) / known as f64
-                }
+                None => self.rate_past_steps(instances) * f64::from(instances),
             },
         }
+    }
+
+    fn rate_past_steps(&self, instances: u32) -> f64 {
+        let known = self.steps.len();
+        let reached = self.later.iter().rfind(|stretch| stretch.from <= instances);
+        reached.map_or_else(|| self.steps[known - 1].capacity_rps / known as f64, |stretch| stretch.rate_rps)
     }
 
     /// The batch that `instances` run.
     pub fn batch(&self, instances: u32) -> u32 {
         let index = (instances.max(1) as usize - 1).min(self.steps.len() - 1);
-        self.steps[index].batch
+        let reached = self.later.iter().rfind(|stretch| stretch.from <= instances);
+        reached.map_or(self.steps[index].batch, |stretch| stretch.batch)
     }
 
     /// The most that any number of instances serves, per instance.
     #[inline]
     pub fn best_rate(&self) -> f64 {
-        self.best_rate_rps
+        self.best_rate_to(u32::MAX)
+    }
+
+    /// The most that `instances` or fewer serve, per instance.
+    #[inline]
+    pub fn best_rate_to(&self, instances: u32) -> f64 {
+        let reached = self.later.iter().rfind(|stretch| stretch.from <= instances);
+        let index = (instances as usize).min(self.steps.len());
+        let written = index.checked_sub(1).map_or(0.0, |index| self.best_rates_rps[index]);
+        reached.map_or(written, |stretch| stretch.rate_rps.max(written))
     }
 
     /// Whether every instance counts the same.
     pub fn is_linear(&self) -> bool {
-        self.steps.len() == 1
+        self.steps.len() == 1 && self.later.is_empty()
+    }
+
+    /// How many of `instances` are replicas: all of them, or none where so few serve nothing.
+    #[inline]
+    pub fn replicas(&self, instances: u32) -> u32 {
+        if self.capacity(instances) > 0.0 { instances } else { 0 }
+    }
+
+    /// The least number of instances that serve anything.
+    pub fn fewest(&self) -> u32 {
+        self.needed(f64::MIN_POSITIVE)
     }
 
     /// The least number of instances that serve this much alone.
     pub fn needed(&self, demand_rps: f64) -> u32 {
         // A capacity of n instances is at most n times the best rate, so that no fewer do.
-        let mut instances = (demand_rps / self.best_rate_rps).ceil().max(1.0) as u32;
-        while self.capacity(instances) < demand_rps {
-            instances += 1;
+        let first = (demand_rps / self.best_rate()).ceil().max(1.0) as u32;
+        let written = self.steps.len() as u32;
+        if let Some(found) = (first..=written).find(|&n| self.capacity(n) >= demand_rps) {
+            return found;
         }
-        instances
+        // In the order of the stretches, each as far as the next.
+        let begins = std::iter::once(written + 1).chain(self.later.iter().map(|stretch| stretch.from));
+        let mut ends = self.later.iter().map(|stretch| stretch.from - 1).chain([u32::MAX]);
+        for begin in begins {
+            let end = ends.next().unwrap_or(u32::MAX);
+            let enough = (demand_rps / self.rate_past_steps(begin)).ceil() as u32;
+            let mut instances = enough.saturating_sub(1).max(begin).max(first);
+            while instances <= end {
+                if instances == u32::MAX || self.capacity(instances) >= demand_rps {
+                    return instances;
+                }
+                // Division and product may round differently, by one instance.
+                instances = (instances + 1).max(enough);
+            }
+        }
+        u32::MAX
     }
 }

@@ -66,11 +66,30 @@ pub(super) fn gpus(
         return Err(fail(None, "there is no GPU in it".to_owned()));
     }
     for gpu in &mut gpus {
-        // As many compute slices as the profiles, each at its most, are able to use.
-        let used = gpu.profiles.iter().map(|profile| profile.compute.saturating_mul(profile.most));
-        gpu.compute = used.max().unwrap_or(0);
+        gpu.compute = compute(gpu);
     }
     Ok(gpus)
+}
+
+/// How many compute slices a GPU has, which tables do not say: as many as one profile at its most is able to use. Where none is
+/// the whole GPU, different ones may be able to use more together, as 4g and 3g do.
+fn compute(gpu: &GpuModel) -> u8 {
+    let alone = gpu.profiles.iter().map(|profile| profile.compute.saturating_mul(profile.most));
+    let alone = alone.max().unwrap_or(0);
+    if !gpu.is_incomplete() {
+        return alone;
+    }
+    // By how many of its units, from the first, are looked at: the most compute of slices that lie there side by side.
+    let mut most = vec![0u8; usize::from(gpu.units) + 1];
+    for end in 1..most.len() {
+        let ending = gpu.profiles.iter().filter_map(|profile| {
+            let start = end.checked_sub(usize::from(profile.size))?;
+            let placed = profile.starts.iter().any(|&allowed| usize::from(allowed) == start);
+            placed.then(|| most[start].saturating_add(profile.compute))
+        });
+        most[end] = ending.fold(most[end - 1], u8::max);
+    }
+    most.into_iter().fold(alone, u8::max)
 }
 
 /// One line of a table.

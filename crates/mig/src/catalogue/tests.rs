@@ -59,6 +59,23 @@ fn users_add_gpus_and_replace_them() {
 }
 
 #[test]
+fn a_gpu_without_a_whole_slice_has_the_compute_that_its_slices_use_together() {
+    let compute = |rows: &str| {
+        let mut catalogue = Catalogue::default();
+        catalogue.add(&format!("{HEADER}{rows}"), "mine.csv").unwrap();
+        let gpu = catalogue.find("X1").unwrap().clone();
+        let two = [crate::Placed { start: 0, profile: 0 }, crate::Placed { start: 4, profile: 1 }];
+        assert!(gpu.allows(&two), "{rows}");
+        gpu.compute
+    };
+    assert_eq!(compute("X1,4g,4,4,8,20GiB,{0}:4\nX1,3g,3,4,8,20GiB,{4}:4\n"), 7);
+    assert_eq!(
+        compute("X1,4g,4,4,8,20GiB,{0}:4\nX1,2g,2,2,8,10GiB,\"{0,2,4}:2\"\nX1,1g,1,1,8,5GiB,{6}:1\n"),
+        7
+    );
+}
+
+#[test]
 fn bad_tables_are_refused_with_the_line() {
     let said = |row: &str| {
         Catalogue::default().add(&format!("{HEADER}{row}\n"), "mine.csv").unwrap_err().to_string()

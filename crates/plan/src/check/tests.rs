@@ -44,6 +44,54 @@ fn plans_of_every_solver_under_every_rule_pass() {
     }
 }
 
+/// A problem of this text, with profiles of an A30 and of an H200 beside it.
+fn mixed(text: &str) -> Problem {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("h200.csv"), PROFILES).unwrap();
+    let a30 = "model,slice,batch,latency_ms\na,1g,1,12\na,1g,8,48\na,2g,8,30\na,4g,8,14\nb,4g,4,12\n";
+    std::fs::write(folder.path().join("a30.csv"), a30).unwrap();
+    Problem::parse(text, &folder.path().join("p.toml"), &Unsimulated).unwrap()
+}
+
+/// Every solver that applies has a plan, and the checker has nothing against it.
+fn assert_all_solvers_pass(problem: &Problem) {
+    let backend = Backend::best(None).unwrap();
+    for solver in solvers::ALL {
+        match crate::plan(problem, solver, &run_by(&backend), None) {
+            Ok(plan) => assert_eq!(check(problem, &plan), Ok(()), "{}", solver.name()),
+            Err(crate::Unsolved::NotApplicable { .. }) => {}
+            Err(error) => panic!("{}: {error}", solver.name()),
+        }
+    }
+}
+
+#[test]
+fn gpu_types_with_tables_of_different_lengths_are_planned_together() {
+    for order in [["a30", "h200"], ["h200", "a30"]] {
+        let pools =
+            order.map(|gpu| format!("[[pool]]\ngpu = \"{gpu}\"\nprofiles = \"{gpu}.csv\"\ncount = 3\n"));
+        let text = format!(
+            "rule = \"paper\"\n{}\
+             [[service]]\nname = \"x\"\nmodel = \"a\"\nrate_rps = 3000\nslo_ms = 42\n\
+             [[service]]\nname = \"y\"\nmodel = \"b\"\nrate_rps = 700\nslo_ms = 20\n",
+            pools.concat()
+        );
+        assert_all_solvers_pass(&mixed(&text));
+    }
+}
+
+#[test]
+fn replicas_that_serve_nothing_alone_are_planned_in_numbers_that_do() {
+    // On 3g a batch takes 4 ms of 5: in time with four instances that start in turn, not with one.
+    for (slo_ms, replicas) in [(5.0, 3), (5.0, 6), (4.2, 2), (3.0, 3), (10.5, 5)] {
+        let text = format!(
+            "gpu = \"H200\"\nprofiles = \"h200.csv\"\nrule = \"staggered\"\n\
+             [[service]]\nname = \"x\"\nmodel = \"a\"\nrate_rps = 300\nslo_ms = {slo_ms}\nmin_replicas = {replicas}\n"
+        );
+        assert_all_solvers_pass(&mixed(&text));
+    }
+}
+
 #[test]
 fn every_spoiled_plan_is_refused() {
     let problem = problem("paper");

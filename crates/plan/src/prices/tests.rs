@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::cover;
 use crate::problem::Problem;
-use crate::testing::{problem_of, random_tables};
+use crate::testing::{Table, problem_of, random_tables};
 
 /// The cheapest pattern by trying all of them up to a count per kind.
 fn brute_force(problem: &Problem, service: usize, prices: &[f64], most: u32) -> Option<f64> {
@@ -25,14 +25,29 @@ fn brute_force(problem: &Problem, service: usize, prices: &[f64], most: u32) -> 
     }
 }
 
+/// The problem with so many replicas wanted; where `idle`, one instance of a service alone serves nothing, and two do.
+fn with_replicas(tables: &[Table], replicas: u32, idle: bool) -> Problem {
+    let mut tables = tables.to_vec();
+    for capacities in tables.iter_mut().flat_map(|(_, slices)| slices.iter_mut().flatten()).filter(|_| idle) {
+        capacities[0] = 0.0;
+    }
+    let mut problem = problem_of(&tables);
+    for service in &mut problem.services {
+        service.min_replicas = replicas;
+    }
+    problem
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn the_cheapest_cover_is_that_of_brute_force(
         tables in random_tables(1, 6.0),
         prices in prop::collection::vec(0.0f64..1.0, 5),
+        replicas in 1u32..6,
+        idle in 0u8..3,
     ) {
-        let problem = problem_of(&tables);
+        let problem = with_replicas(&tables, replicas, idle == 0);
         let found = cover::cheapest(&problem, 0, &prices);
         let expected = brute_force(&problem, 0, &prices, 6);
         if let Some(expected) = expected {
@@ -48,8 +63,12 @@ proptest! {
     }
 
     #[test]
-    fn the_patterns_within_a_limit_are_all_that_there_are(tables in random_tables(1, 3.0)) {
-        let problem = problem_of(&tables);
+    fn the_patterns_within_a_limit_are_all_that_there_are(
+        tables in random_tables(1, 3.0),
+        replicas in 1u32..5,
+        idle in 0u8..3,
+    ) {
+        let problem = with_replicas(&tables, replicas, idle == 0);
         let prices = [0.14, 0.28, 0.43, 0.57, 1.0];
         let Some((best, _)) = cover::cheapest(&problem, 0, &prices) else { return Ok(()) };
         let (found, complete) = cover::all_within(&problem, 0, &prices, best.worth + 0.3, 10_000);

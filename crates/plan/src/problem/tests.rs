@@ -171,4 +171,6 @@ fn costs_have_the_step_they_have() {
     assert_eq!(step("3", "2"), Some(1.0));
     assert_eq!(step("0.75", "0.5"), Some(0.25));
     assert_eq!(step("1", "3.14159265"), None);
+    assert_eq!(step("1", "1.0000000001"), None, "nearly a multiple is none");
+    assert_eq!(step("0.1", "1234.567"), Some(0.001));
 }

@@ -62,7 +62,7 @@ impl Baseline {
             let configuration = &problem.configurations[*index];
             let gpu = &problem.pools[configuration.pool].gpu;
             let mut computes: Vec<u8> = Vec::new();
-            for (slice, &count) in problem.slices.iter().zip(&configuration.slices) {
+            for (slice, count) in problem.slices_of(configuration) {
                 computes.extend(std::iter::repeat_n(gpu.profiles[slice.profile].compute, count as usize));
             }
             computes.sort_unstable();

@@ -98,7 +98,8 @@ impl<'a> Deployment<'a> {
         }
         let wanted = &self.problem.services[service];
         let served = (self.problem.capacity(service, counts) / wanted.planned_rps()).min(1.0);
-        let replicas = f64::from(counts.iter().sum::<u32>()) / f64::from(wanted.min_replicas.max(1));
+        let replicas =
+            f64::from(self.problem.replicas(service, counts)) / f64::from(wanted.min_replicas.max(1));
         // What is not served is never called nothing.
         (1.0 - served.min(replicas)).max(1e-9)
     }

@@ -31,6 +31,10 @@ const FIRST_MARGIN: f64 = 0.003;
 const MOST_PATTERNS: usize = 60_000;
 /// Budgets that a plan is looked for in, each step twice the one before.
 const MOST_BUDGETS: u32 = 24;
+/// Where costs have no step: the share that a better plan is at first asked to save.
+const COARSE: f64 = 1e-4;
+/// The least share that is asked for. Integer programs are solved to about a millionth, so that finer differences prove nothing.
+const FINEST: f64 = 2e-6;
 /// How far prices are moved, as a share, to find other patterns.
 const SPREADS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
@@ -57,7 +61,7 @@ pub(super) fn improve(
     if let Some(unservable) = infeasible::unservable(problem) {
         return Err(unservable.into());
     }
-    let mut search = Search { problem, run, best: known, bound: Bound { cost: 0.0, name: "none" } };
+    let mut search = Search::new(problem, run, known);
     let report = |bound: f64| search.report("prices", raised(problem, bound));
     let Some(prices) = dual::best_prices(problem, run, &report)? else {
         return Err(Unsolved::NotApplicable {
@@ -92,7 +96,7 @@ pub(crate) fn near_best_prices(
     most: usize,
 ) -> Option<(Vec<f64>, Vec<Vec<Pattern>>)> {
     let prices = dual::best_prices(problem, run, &|_| {}).ok()??;
-    let search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
+    let search = Search::new(problem, run, None);
     let patterns = search.supported_patterns(&prices, most);
     Some((prices.slices, patterns))
 }
@@ -107,9 +111,15 @@ struct Search<'a> {
     run: &'a Run<'a>,
     best: Option<Allocation>,
     bound: Bound,
+    /// What a better plan is asked to save, as a share, where costs have no step.
+    grain: f64,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem, run: &'a Run<'a>, best: Option<Allocation>) -> Search<'a> {
+        Search { problem, run, best, bound: Bound { cost: 0.0, name: "none" }, grain: COARSE }
+    }
+
     fn cost(&self) -> f64 {
         self.best.as_ref().map_or(f64::INFINITY, |best| best.cost(self.problem))
     }
@@ -139,9 +149,14 @@ impl Search<'_> {
         self.cost() <= self.bound.cost * (1.0 + 1e-9)
     }
 
-    /// The difference that a better plan must make.
+    /// The difference that a better plan must make; `None` where costs have no step that an integer program can tell apart.
+    fn whole_step(&self) -> Option<f64> {
+        self.problem.cost_step().filter(|&step| step >= self.bound.cost * FINEST)
+    }
+
+    /// The difference that a better plan is asked to make.
     fn step(&self) -> f64 {
-        self.problem.cost_step().unwrap_or(self.bound.cost * 1e-4)
+        self.whole_step().unwrap_or(self.bound.cost * self.grain)
     }
 
     /// Plans of a few patterns per service, then of more: mostly there is one at the bound. Whether the best is proved.
@@ -265,8 +280,17 @@ impl Search<'_> {
         (patterns, complete)
     }
 
-    /// By the integer program that settles it. Whether the best plan is proved.
+    /// By the integer program that settles it, once more with a finer grain where costs have no step. Whether the best plan is proved.
     fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        let proved = self.settle_by_model(prices)?;
+        if proved || self.whole_step().is_some() || self.best.is_none() {
+            return Ok(proved);
+        }
+        self.grain = FINEST;
+        self.settle_by_model(prices)
+    }
+
+    fn settle_by_model(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
         if (self.run.stop)() && self.best.is_some() {
             return Ok(false);
         }
@@ -309,12 +333,17 @@ impl Search<'_> {
     /// What an exact model's end proves.
     fn settle(&mut self, status: Status, bound: f64, name: &'static str) {
         match status {
-            Status::Infeasible if self.best.is_some() => {
+            // There is none that is better by a step. Where costs have none, one may still be better by less.
+            Status::Infeasible if self.best.is_some() && self.whole_step().is_some() => {
                 self.bound = Bound { cost: self.cost(), name };
                 self.report(name, self.bound.cost);
             }
+            Status::Infeasible if self.best.is_some() => self.prove(self.cost() - self.step(), name),
             Status::Infeasible => {}
-            Status::Optimal | Status::Stopped => self.prove(bound.min(self.cost()), name),
+            Status::Optimal | Status::Stopped => {
+                let doubt = if self.whole_step().is_some() { 0.0 } else { bound.abs() * FINEST };
+                self.prove((bound - doubt).min(self.cost()), name);
+            }
         }
     }
 }

@@ -67,9 +67,10 @@ fn brute_force(problem: &Problem, most: u32) -> Option<u32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn exact_finds_the_optimum_of_brute_force(tables in random_tables(2, 9.0)) {
+    fn exact_finds_the_optimum_of_brute_force(tables in random_tables(2, 9.0), replicas in 1u32..6) {
         prop_assume!(servable(&tables));
-        let problem = problem_of(&tables);
+        let mut problem = problem_of(&tables);
+        problem.services[0].min_replicas = replicas;
         let Some(expected) = brute_force(&problem, 2) else { return Ok(()) };
         for backend in [Backend::best(None).unwrap(), Backend::microlp()] {
             let solved = Exact.solve(&problem, &run_by(&backend)).unwrap();
@@ -139,13 +140,12 @@ fn pools_that_are_too_small_are_told_with_the_count_that_would_do() {
     }
 }
 
-#[test]
-fn a_cheaper_type_is_used_until_it_runs_out() {
-    let mut problem = problem_of(&[(21.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, None])]);
-    let mut cheap = problem.pools[0].clone();
-    cheap.count = Some(2);
-    cheap.cost = 0.4;
-    problem.pools.push(cheap);
+/// A second pool of GPUs that do the same, at another cost.
+fn add_pool(problem: &mut Problem, cost: f64, count: Option<u32>) {
+    let mut pool = problem.pools[0].clone();
+    pool.count = count;
+    pool.cost = cost;
+    problem.pools.push(pool);
     let kinds = problem.slices.len();
     for index in 0..kinds {
         let mut slice = problem.slices[index];
@@ -161,8 +161,51 @@ fn a_cheaper_type_is_used_until_it_runs_out() {
         configuration.slices = [vec![0; kinds], configuration.slices].concat();
         problem.configurations.push(configuration);
     }
-    let curves = problem.curves[0].clone();
-    problem.curves[0].extend(curves);
+    for curves in &mut problem.curves {
+        curves.extend(curves.clone());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn costs_without_a_step_are_no_excuse_for_a_proof(
+        tables in random_tables(2, 12.0),
+        dearer in 1e-7f64..1e-4,
+        count in 1u32..3,
+    ) {
+        prop_assume!(servable(&tables));
+        // Instances in two pools count apart: only where values add up is it all the same which pool a GPU is of.
+        let mut tables = tables;
+        for capacities in tables.iter_mut().flat_map(|(_, slices)| slices.iter_mut().flatten()) {
+            *capacities = [1.0, 2.0, 3.0].map(|n| n * capacities[2] / 3.0);
+        }
+        let mut problem = problem_of(&tables);
+        let Some(gpus) = brute_force(&problem, 2) else { return Ok(()) };
+        problem.pools[0].cost = 1.0 + dearer;
+        add_pool(&mut problem, 1.0 + dearer / 3.0, Some(count));
+        // The cheaper GPUs as far as they go: they do the same as the others.
+        let cheap = gpus.min(count);
+        let least = f64::from(cheap) * (1.0 + dearer / 3.0) + f64::from(gpus - cheap) * (1.0 + dearer);
+        let backend = Backend::best(None).unwrap();
+        // From a plan that is hardly dearer, as greedy may find one.
+        let all_dear = {
+            let mut only = problem.clone();
+            only.pools[1].count = Some(0);
+            Exact.solve(&only, &run_by(&backend)).unwrap().allocation
+        };
+        for known in [None, Some(all_dear)] {
+            let solved = exact::improve(&problem, &run_by(&backend), known).unwrap();
+            prop_assert!(solved.bound.cost <= least * (1.0 + 1e-9), "{:?} of {least}", solved.bound);
+            prop_assert!(solved.allocation.cost(&problem) <= least * (1.0 + 5e-6));
+        }
+    }
+}
+
+#[test]
+fn a_cheaper_type_is_used_until_it_runs_out() {
+    let mut problem = problem_of(&[(21.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, None])]);
+    add_pool(&mut problem, 0.4, Some(2));
     let backend = Backend::best(None).unwrap();
     for solver in [&Auto as &dyn Solver, &Greedy, &Exact] {
         let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
@@ -182,4 +225,49 @@ fn as_many_replicas_as_are_wanted_are_planned() {
         assert_sound(&problem, &solved.allocation, solver.name());
         assert_eq!(solved.allocation.gpu_count(), 2, "{}", solver.name());
     }
+}
+
+#[test]
+fn an_instance_that_serves_nothing_is_no_replica() {
+    // One instance alone is too late, two are not: three replicas of a service that one GPU would serve.
+    let mut problem = problem_of(&[(1.0, vec![Some([0.0, 2.0, 3.0]); 5])]);
+    problem.services[0].min_replicas = 3;
+    let counts = [1, 2, 0, 0, 0];
+    assert_eq!(problem.replicas(0, &counts), 2);
+    assert!(!problem.is_served(0, &counts));
+    let backend = Backend::best(None).unwrap();
+    for solver in [&Auto as &dyn Solver, &Greedy, &Mcts, &Ga, &Exact] {
+        let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
+        assert_sound(&problem, &solved.allocation, solver.name());
+        if ["auto", "exact"].contains(&solver.name()) {
+            assert_eq!(solved.allocation.gpu_count(), 1, "{}", solver.name());
+        }
+    }
+}
+
+#[test]
+fn replicas_may_lie_on_different_kinds_of_slices() {
+    // Where a GPU has one slice of each of three kinds, three replicas fit on it only if each takes another kind.
+    let mut problem = problem_of(&[(1.0, vec![Some([1.0, 2.0, 3.0]); 5])]);
+    problem.services[0].min_replicas = 3;
+    problem.configurations.truncate(1);
+    problem.configurations[0].slices = vec![1, 1, 1, 0, 0];
+    let backend = Backend::best(None).unwrap();
+    for solver in [&Auto as &dyn Solver, &Exact] {
+        let solved = solver.solve(&problem, &run_by(&backend)).unwrap();
+        assert_eq!(solved.allocation.gpu_count(), 1, "{}", solver.name());
+    }
+}
+
+#[test]
+fn a_batch_that_only_many_instances_run_in_time_counts_in_plan_and_bound() {
+    // By the rule 100 small slices serve ten times as much each as 99 do: 15 GPUs, where 140 would be needed without.
+    let mut problem = problem_of(&[(9_800.0, vec![None; 5])]);
+    let points = [(1, 100.0), (100, 1000.0)];
+    problem.curves[0][0] = crate::Curve::by_rule(crate::Rule::Staggered, &points, 1010.1);
+    let backend = Backend::best(None).unwrap();
+    let solved = Exact.solve(&problem, &run_by(&backend)).unwrap();
+    assert_sound(&problem, &solved.allocation, "exact");
+    assert_eq!(solved.allocation.gpu_count(), 15, "100 slices are 15 GPUs");
+    assert_eq!(solved.bound.cost, 15.0);
 }

@@ -6,7 +6,7 @@ use super::{PATTERNS, Search, improve};
 use crate::prices::dual;
 use crate::prices::round::{add_configurations, supply};
 use crate::problem::Problem;
-use crate::solver::{Allocation, Bound, Run, Solved, Unsolved};
+use crate::solver::{Allocation, Run, Solved, Unsolved};
 use crate::solvers::patterns::PatternModel;
 
 /// A plan that is proved to cost at most (1 + `epsilon`) times the least, where values add up: by one rounding of the relaxation over patterns where
@@ -15,7 +15,7 @@ pub(crate) fn within(problem: &Problem, run: &Run<'_>, epsilon: f64) -> Result<S
     let Some(prices) = dual::best_prices(problem, run, &|_| {})? else {
         return Err(Unsolved::NotApplicable { solver: "cms-ptas", why: "a job cannot be served".to_owned() });
     };
-    let mut search = Search { problem, run, best: None, bound: Bound { cost: 0.0, name: "none" } };
+    let mut search = Search::new(problem, run, None);
     search.prove(prices.bound, "prices of slices");
     let patterns = search.supported_patterns(&prices, PATTERNS[0]);
     let model = PatternModel::new(problem, &patterns, 0.0, f64::MAX);
