@@ -212,9 +212,11 @@ fn emitted(tool: Emit, plan: &Plan) -> String {
 fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     let text =
         fs::read_to_string(path).with_context(|| format!("--from {}: cannot be read", path.display()))?;
-    serde_json::from_str(&text).with_context(|| {
+    let mut plan: Plan = serde_json::from_str(&text).with_context(|| {
         format!("--from {}: this is not a plan; write one with --format json", path.display())
-    })
+    })?;
+    downbeat_plan::number_devices(&mut plan.layout);
+    Ok(plan)
 }
 
 /// What planning takes on this machine: a clock, a backend, remembered goodput.
