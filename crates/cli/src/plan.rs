@@ -63,12 +63,18 @@ pub(crate) struct Arguments {
     pictures: usize,
 }
 
+/// How long is searched unless the user says.
+const SEARCH_SECONDS: f64 = 60.0;
+
 /// What all searches take.
 #[derive(Args, Clone)]
 struct SearchArguments {
-    /// Seconds after which the best plan so far is taken
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, global = true)]
-    time_limit: f64,
+    /// Seconds after which the best plan so far is taken [default: 60]
+    ///
+    /// Where it is given, it also ends the simulation of what is not yet remembered under rule `measured`, which otherwise takes the time
+    /// that it needs. What was simulated is remembered: another run goes on from there.
+    #[arg(long, value_name = "SECONDS", global = true)]
+    time_limit: Option<f64>,
     /// Seed of what is random in the search, and of the replay
     #[arg(long, value_name = "N", default_value_t = 1, global = true)]
     seed: u64,
@@ -82,10 +88,9 @@ struct SearchArguments {
 
 impl SearchArguments {
     fn limit(&self) -> anyhow::Result<Duration> {
-        let limit = Duration::try_from_secs_f64(self.time_limit).ok().filter(|limit| !limit.is_zero());
-        limit.with_context(|| {
-            format!("--time-limit must be a number of seconds above 0 (is {})", self.time_limit)
-        })
+        let seconds = self.time_limit.unwrap_or(SEARCH_SECONDS);
+        let limit = Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero());
+        limit.with_context(|| format!("--time-limit must be a number of seconds above 0 (is {seconds})"))
     }
 }
 
@@ -212,9 +217,11 @@ fn emitted(tool: Emit, plan: &Plan) -> String {
 fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     let text =
         fs::read_to_string(path).with_context(|| format!("--from {}: cannot be read", path.display()))?;
-    serde_json::from_str(&text).with_context(|| {
+    let mut plan: Plan = serde_json::from_str(&text).with_context(|| {
         format!("--from {}: this is not a plan; write one with --format json", path.display())
-    })
+    })?;
+    downbeat_plan::number_devices(&mut plan.layout);
+    Ok(plan)
 }
 
 /// What planning takes on this machine: a clock, a backend, remembered goodput.
@@ -234,18 +241,23 @@ impl Session {
             None => Goodput::forgetful(),
         };
         let backend = Backend::best(arguments.highs.as_deref())?;
-        Ok(Session { backend, goodput, limit, seed: arguments.seed, stop: Stop::on_interrupt() })
+        let stop = Stop::on_interrupt();
+        // The default limit is for searches: a cold cache may take longer, once.
+        let (asked, begin, limited) = (stop.clone(), Instant::now(), arguments.time_limit.is_some());
+        let goodput = goodput.until(move || asked.is_asked() || limited && begin.elapsed() >= limit);
+        Ok(Session { backend, goodput, limit, seed: arguments.seed, stop })
     }
 
     /// Reads a problem. Under the rule `measured` this is where the simulator works, and remembers.
     fn load(&self, path: &Path) -> anyhow::Result<Problem> {
         let spinner = spinner("reading, and simulating what is not remembered");
-        let problem = Problem::load(path, &self.goodput)?;
+        let problem = Problem::load(path, &self.goodput);
         spinner.finish_and_clear();
+        // Also where it was stopped: the next run goes on from there.
         if let Err(error) = self.goodput.save() {
             output::warn(&format!("simulated goodput is not remembered: {error}"));
         }
-        Ok(problem)
+        Ok(problem?)
     }
 
     fn plan(

@@ -21,7 +21,7 @@ pub(crate) fn run(
     seed: u64,
     until: Until,
 ) -> Result<RunReport, String> {
-    let warmup = Span::from_millis_f64(slo_ms * 20.0);
+    let warmup = Span::from_millis_f64(slo_ms * warmup_slos(slo_ms, rate_rps));
     let measured = Span::from_secs_f64(requests / rate_rps);
     let profile = |slices: &Slices| {
         let largest = slices.points.last().map_or(1, |point| point.0);
@@ -56,4 +56,26 @@ pub(crate) fn run(
     let policy: PolicySpec =
         "adaptive".parse().map_err(|error: downbeat_sim::PolicyError| error.to_string())?;
     policy.run(&scenario, seed, until).map_err(|error| error.to_string())
+}
+
+/// How long a run warms up, in SLOs: 20, or fewer where so many requests arrive in that time that queues are as they will be, but never
+/// fewer than 4. A batch takes no longer than an SLO.
+fn warmup_slos(slo_ms: f64, rate_rps: f64) -> f64 {
+    let requests_per_slo = rate_rps * slo_ms / 1e3;
+    (WARMUP_REQUESTS / requests_per_slo).clamp(4.0, 20.0)
+}
+
+/// Requests after which a run is warm.
+const WARMUP_REQUESTS: f64 = 20_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_is_bounded_by_its_requests() {
+        assert_eq!(warmup_slos(20.0, 30_000.0), 20.0, "600 requests per SLO");
+        assert_eq!(warmup_slos(500.0, 4_000.0), 10.0, "2,000 requests per SLO");
+        assert_eq!(warmup_slos(500.0, 1e6), 4.0);
+    }
 }

@@ -28,14 +28,21 @@ const GRID: f64 = 0.01;
 /// A rate is searched with the first and must pass with the second.
 const SEEDS: [u64; 2] = [11, 12];
 /// What the remembered numbers were simulated with; others are not used.
-const VERSION: &str = "adaptive-2";
+const VERSION: &str = "adaptive-3";
+
+/// Why there is no answer where the work was ended.
+const STOPPED: &str = "rule measured was stopped while it simulated what slices serve; what was simulated is remembered: \
+                       run again to go on, or plan by rule staggered, which simulates nothing";
 
 /// The planner's simulator.
-#[derive(Debug)]
 pub struct Goodput {
     path: Option<PathBuf>,
     known: Mutex<BTreeMap<String, Vec<f64>>>,
+    stop: Option<Stop>,
 }
+
+/// Asked before every run of the simulator; true ends the work.
+type Stop = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The file of remembered numbers.
 #[derive(Serialize, Deserialize)]
@@ -56,7 +63,7 @@ pub struct CacheError {
 impl Goodput {
     /// Remembers nothing beyond this process.
     pub fn forgetful() -> Goodput {
-        Goodput { path: None, known: Mutex::default() }
+        Goodput { path: None, known: Mutex::default(), stop: None }
     }
 
     /// Remembers in a file, which need not be there yet. A file of another version is begun anew.
@@ -70,7 +77,17 @@ impl Goodput {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(cause) => return Err(CacheError { path: path.to_owned(), cause }),
         };
-        Ok(Goodput { path: Some(path.to_owned()), known: Mutex::new(known) })
+        Ok(Goodput { path: Some(path.to_owned()), known: Mutex::new(known), stop: None })
+    }
+
+    /// Gives up when `stop` says so; what was simulated until then is remembered.
+    #[must_use]
+    pub fn until(self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Goodput {
+        Goodput { stop: Some(Box::new(stop)), ..self }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop())
     }
 
     /// Writes the file, in one go.
@@ -99,7 +116,7 @@ impl Simulator for Goodput {
             None => {
                 let rates = COUNTS
                     .par_iter()
-                    .map(|&count| simulate(query, count))
+                    .map(|&count| simulate(query, count, &|| self.is_stopped()))
                     .collect::<Result<Vec<f64>, String>>()?;
                 if let Ok(mut known) = self.known.lock() {
                     known.insert(key, rates.clone());
@@ -148,7 +165,7 @@ fn typical_batch(query: &GoodputQuery<'_>, count: u32) -> u32 {
 }
 
 /// The largest rate that `count` slices keep in time.
-fn simulate(query: &GoodputQuery<'_>, count: u32) -> Result<f64, String> {
+fn simulate(query: &GoodputQuery<'_>, count: u32, stop: &(dyn Fn() -> bool + Sync)) -> Result<f64, String> {
     let slices = [Slices { name: "slice".to_owned(), count, points: query.points.to_vec() }];
     // No rate is higher than that of batches that take the whole SLO; the scheduler runs sizes between those measured, too.
     let largest = query.points.last().map_or(1, |point| point.0);
@@ -158,6 +175,9 @@ fn simulate(query: &GoodputQuery<'_>, count: u32) -> Result<f64, String> {
     let in_time = latencies.filter(|(_, ms)| *ms <= query.slo_ms);
     let most = in_time.map(|(batch, ms)| f64::from(batch) / ms * 1e3).fold(0.0, f64::max) * f64::from(count);
     let passes = |share: f64, seed: u64| -> Result<bool, String> {
+        if stop() {
+            return Err(STOPPED.to_owned());
+        }
         let run = cluster::run(&slices, query.slo_ms, most * share, REQUESTS, seed, Until::Failure)?;
         Ok(run.bad_rate_worst <= BAD_RATE_MAX)
     };

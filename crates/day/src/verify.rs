@@ -15,6 +15,9 @@ use crate::cluster::{self, Slices};
 
 /// Requests of a service in a replay.
 const REQUESTS: f64 = 20_000.0;
+/// Requests that are rarer than one in so many SLOs are replayed at that rate: hardly any meets another, more of them is no easier, and what never
+/// arrives in a lifetime can be replayed.
+const RAREST_IN_SLOS: f64 = 1_000.0;
 /// How often a plan is made again with headroom for the services that failed.
 const MOST_ROUNDS: u32 = 6;
 
@@ -23,7 +26,7 @@ const MOST_ROUNDS: u32 = 6;
 pub struct Replayed {
     /// Its name.
     pub service: String,
-    /// The rate that arrived.
+    /// The rate that it was planned for, and that arrived; a very low one is replayed a little higher.
     pub rate_rps: f64,
     /// The share of its requests that finished in time.
     pub in_slo: f64,
@@ -43,7 +46,7 @@ pub struct Replay {
 /// A plan with its replay.
 #[derive(Clone, Debug)]
 pub struct VerifiedPlan {
-    /// The plan; with headroom, it no longer claims a proof.
+    /// The plan; with headroom, its bound is still that of the demand without it.
     pub plan: Plan,
     /// Its replay.
     pub replay: Replay,
@@ -56,7 +59,8 @@ pub fn verify(problem: &Problem, plan: &Plan, seed: u64) -> Result<Replay, Strin
         .par_iter()
         .map(|service| {
             let slices = slices_of(problem, plan, service);
-            let run = cluster::run(&slices, service.slo_ms, service.rate_rps, REQUESTS, seed, Until::End)?;
+            let rate_rps = service.rate_rps.max(1e3 / (service.slo_ms * RAREST_IN_SLOS));
+            let run = cluster::run(&slices, service.slo_ms, rate_rps, REQUESTS, seed, Until::End)?;
             let in_slo = 1.0 - run.bad_rate_worst;
             Ok(Replayed {
                 service: service.name.clone(),
@@ -96,8 +100,8 @@ fn slices_of(problem: &Problem, plan: &Plan, service: &Service) -> Vec<Slices> {
         .collect()
 }
 
-/// Plans and replays. Under the rule `measured` services that fail are given headroom until the replay passes: such a plan says so, and
-/// claims no proof.
+/// Plans and replays. Under the rule `measured` services that fail are given headroom until the replay passes, as far as there is room: such a
+/// plan says so, and its bound stays that of the demand.
 pub fn plan_verified(
     problem: &Problem,
     solver: &dyn Solver,
@@ -108,35 +112,57 @@ pub fn plan_verified(
     let mut made = plan(&problem, solver, run, from)?;
     let (bound, bound_name) = (made.lower_bound, made.bound_name.clone());
     let mut replay = verify(&problem, &made, run.seed).map_err(VerifyError::Simulation)?;
+    let mut unmet = None;
     for _ in 0..MOST_ROUNDS {
         if replay.passed || problem.rule != Rule::Measured || (run.stop)() {
             break;
         }
-        for (service, replayed) in problem.services.iter_mut().zip(&replay.services) {
+        let mut roomier = problem.clone();
+        for (service, replayed) in roomier.services.iter_mut().zip(&replay.services) {
             if !replayed.passed {
                 // What was lost, and a little more.
                 service.headroom *= 1.02 + (IN_SLO_LEAST - replayed.in_slo).clamp(0.0, 0.2);
             }
         }
-        made = plan(&problem, solver, run, from)?;
+        match plan(&roomier, solver, run, from) {
+            Ok(larger) => made = larger,
+            // The plan there is serves what was asked for: it is kept, with what the replay found.
+            Err(unsolved @ (Unsolved::Infeasible(_) | Unsolved::NotApplicable { .. })) => {
+                unmet = Some(format!(
+                    "the replay asks for headroom ({}) that there is no room for ({unsolved}): the plan is without it",
+                    headroom(&roomier)
+                ));
+                break;
+            }
+            Err(unsolved) => return Err(unsolved.into()),
+        }
+        problem = roomier;
         replay = verify(&problem, &made, run.seed).map_err(VerifyError::Simulation)?;
     }
+    if problem.services.iter().any(|service| service.headroom > 1.0) {
+        made.lower_bound = bound;
+        made.bound_name = bound_name;
+        let objective = if problem.minimises_cost() { made.cost } else { f64::from(made.gpus) };
+        let gap = ((objective - bound) / objective).max(0.0);
+        // Without headroom no plan has less than the bound: where that is reached all the same, nothing was lost.
+        made.proved_optimal = gap <= 1e-9;
+        made.gap = if made.proved_optimal { 0.0 } else { gap };
+        made.notes.push(format!(
+            "the replay asked for headroom ({}): the bound is that of the demand without it",
+            headroom(&problem)
+        ));
+    }
+    made.notes.extend(unmet);
+    Ok(VerifiedPlan { plan: made, replay })
+}
+
+/// The services that were given headroom, and how much.
+fn headroom(problem: &Problem) -> String {
     let helped: Vec<String> = (problem.services.iter())
         .filter(|service| service.headroom > 1.0)
         .map(|service| format!("{} {:.0} %", service.name, (service.headroom - 1.0) * 100.0))
         .collect();
-    if !helped.is_empty() {
-        made.lower_bound = bound;
-        made.bound_name = bound_name;
-        let objective = if problem.minimises_cost() { made.cost } else { f64::from(made.gpus) };
-        made.gap = ((objective - bound) / objective).max(0.0);
-        made.proved_optimal = false;
-        made.notes.push(format!(
-            "the replay asked for headroom ({}): the bound is that of the demand without it, and no proof is claimed",
-            helped.join(", ")
-        ));
-    }
-    Ok(VerifiedPlan { plan: made, replay })
+    helped.join(", ")
 }
 
 /// Why a plan could not be verified.

@@ -283,7 +283,7 @@ impl Conductor {
         for gpu in &layout.gpus {
             if !self.known.iter().any(|known| known.gpu == gpu.gpu) {
                 let (gpu, node, gpu_type) = (gpu.gpu, gpu.node, gpu.gpu_type.clone());
-                self.known.push(GpuLayout { gpu, node, gpu_type, instances: Vec::new() });
+                self.known.push(GpuLayout { gpu, node, device: None, gpu_type, instances: Vec::new() });
             }
         }
     }

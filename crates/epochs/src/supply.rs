@@ -89,6 +89,7 @@ pub(crate) fn gpus_of(layout: &Layout) -> Vec<GpuLayout> {
     let gpu = |gpu: &Gpu| GpuLayout {
         gpu: gpu.gpu,
         node: gpu.node,
+        device: None,
         gpu_type: gpu.gpu_type.clone(),
         instances: gpu.instances.iter().filter(serves).map(instance).collect(),
     };

@@ -5,6 +5,7 @@
 mod dra;
 mod kubernetes;
 mod mig_parted;
+mod product;
 #[cfg(test)]
 mod tests;
 

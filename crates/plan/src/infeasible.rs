@@ -13,7 +13,7 @@ pub enum Infeasible {
     #[error("no plan exists: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Services(Vec<Unservable>),
     /// The pools have too few GPUs.
-    #[error("no plan exists{}: {}", if *.proved { "" } else { ", as far as was found" }, .short.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", shortages(.short, *.proved))]
     Pools {
         /// What is short.
         short: Vec<Shortage>,
@@ -52,6 +52,14 @@ pub struct Shortage {
     pub count: u32,
     /// With how many there is a plan.
     pub needed: u32,
+}
+
+fn shortages(short: &[Shortage], proved: bool) -> String {
+    if short.is_empty() {
+        return "no plan was found before the search ended; give it more time with --time-limit".to_owned();
+    }
+    let listed: Vec<String> = short.iter().map(ToString::to_string).collect();
+    format!("no plan exists{}: {}", if proved { "" } else { ", as far as was found" }, listed.join("; "))
 }
 
 /// The services that no slice serves in time, if any.
@@ -106,9 +114,22 @@ fn explain(problem: &Problem, service: &Service) -> Unservable {
 fn least_slo(rule: Rule, latency_ms: f64) -> f64 {
     // The simulator's own answer is not known here; a batch that waits for another one is what it comes down to.
     let rule = if rule == Rule::Measured { Rule::Half } else { rule };
-    let mut slo = (latency_ms * 10.0).ceil() / 10.0;
-    while Curve::by_rule(rule, &[(1, latency_ms)], slo).is_none() {
-        slo = (slo * 10.0 + 1.0).round() / 10.0;
+    let counts = |slo: f64| Curve::by_rule(rule, &[(1, latency_ms)], slo).is_some();
+    // Every rule counts a batch that takes less than half of the SLO; what is less is halved down to, whatever the scale.
+    let (mut low, mut high) = (latency_ms, (latency_ms * 2.001).min(f64::MAX));
+    while high - low > (high * 1e-9).max(0.001) {
+        let middle = low + (high - low) / 2.0;
+        if counts(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
     }
-    slo
+    [low, high].into_iter().map(next_tenth).find(|slo| counts(*slo)).unwrap_or(high)
+}
+
+/// The next tenth; of a number that has none, itself.
+fn next_tenth(number: f64) -> f64 {
+    let tenths = (number * 10.0).ceil() / 10.0;
+    if tenths.is_finite() { tenths } else { number }
 }

@@ -27,7 +27,7 @@ mod testing;
 
 pub use infeasible::Infeasible;
 pub use page::page;
-pub use plan::{GpuLayout, Instance, Objective, Plan, ServiceSupply};
+pub use plan::{GpuLayout, Instance, Objective, Plan, ServiceSupply, number_devices};
 pub use planning::plan;
 pub use problem::{
     Configuration, GoodputQuery, Pool, Problem, ProblemError, Service, Simulator, Slice, Unsimulated,

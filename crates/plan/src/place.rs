@@ -150,10 +150,11 @@ fn number(
         for frame in frames.iter().filter(|frame| frame.pool == pool) {
             let reused =
                 free.iter().position(|old| old.gpu_type == found.gpu.name).map(|index| free.remove(index));
-            let (gpu, node) = match reused {
-                Some(old) => (old.gpu, old.node),
+            let (gpu, node, device) = match reused {
+                Some(old) => (old.gpu, old.node, old.device),
                 None => {
-                    let place = (next_gpu, next_node + fresh / found.gpus_per_node);
+                    let node = next_node + fresh / found.gpus_per_node;
+                    let place = (next_gpu, node, Some(fresh % found.gpus_per_node));
                     next_gpu += 1;
                     fresh += 1;
                     place
@@ -162,6 +163,7 @@ fn number(
             gpus.push(GpuLayout {
                 gpu,
                 node,
+                device,
                 gpu_type: found.gpu.name.clone(),
                 instances: instances(problem, frame, allocation),
             });

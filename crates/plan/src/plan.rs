@@ -1,5 +1,7 @@
 //! A plan as it is written down: what `downbeat transition` and the operator read.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
@@ -55,11 +57,26 @@ pub struct GpuLayout {
     pub gpu: u32,
     /// The number of its node.
     pub node: u32,
+    /// Its index among its node's GPUs, as the driver counts them; plans of before this was written down do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u32>,
     /// The GPU model.
     #[serde(rename = "type")]
     pub gpu_type: String,
     /// What runs on it, by start.
     pub instances: Vec<Instance>,
+}
+
+/// Gives GPUs that do not say their index within their node the first ones that are free there, in the order of their numbers: right for a whole
+/// layout, as it was first planned.
+pub fn number_devices(layout: &mut [GpuLayout]) {
+    let mut taken: BTreeSet<(u32, u32)> =
+        layout.iter().filter_map(|gpu| Some((gpu.node, gpu.device?))).collect();
+    let mut unnumbered: Vec<&mut GpuLayout> = layout.iter_mut().filter(|gpu| gpu.device.is_none()).collect();
+    unnumbered.sort_by_key(|gpu| gpu.gpu);
+    for gpu in unnumbered {
+        gpu.device = (0..).find(|&device| taken.insert((gpu.node, device)));
+    }
 }
 
 /// A slice and what runs in it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use downbeat_plan::{Unsolved, solvers};
+use downbeat_plan::{Infeasible, Unsolved, solvers};
 use serde_json::json;
 
 use super::{SearchArguments, Session};
@@ -39,9 +39,12 @@ pub(super) fn run(arguments: &Arguments, search: &SearchArguments) -> anyhow::Re
                 }
                 rows.push((solver.name(), Ok(made.plan)));
             }
-            // A problem without a plan is so for every solver; one that does not apply is a line of the table.
+            // What is proved to have no plan has none by any solver; a solver that found none is a line of the table.
             Err(error) => match error.downcast_ref::<Unsolved>() {
                 Some(Unsolved::NotApplicable { why, .. }) => rows.push((solver.name(), Err(why.clone()))),
+                Some(Unsolved::Infeasible(Infeasible::Pools { proved: false, .. })) => {
+                    rows.push((solver.name(), Err(error.to_string())));
+                }
                 _ => return Err(error),
             },
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Whether the user has asked to stop.
+#[derive(Clone)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {

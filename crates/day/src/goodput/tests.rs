@@ -39,3 +39,21 @@ fn a_file_of_another_version_is_begun_anew() {
     fs::write(&path, "not json").unwrap();
     assert!(Goodput::remembering(&path).unwrap().known.lock().unwrap().is_empty());
 }
+
+#[test]
+fn simulating_ends_when_it_is_told_to_and_what_is_known_needs_none() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    let asked = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    let stopping = Goodput::forgetful().until(move || counter.fetch_add(1, Ordering::Relaxed) >= 3);
+    let said = stopping.goodput(&query(24.0)).unwrap_err();
+    assert!(said.contains("was stopped while it simulated"), "{said}");
+    assert!(stopping.known.lock().unwrap().is_empty(), "half an answer is not remembered");
+    assert!(asked.load(Ordering::Relaxed) <= 3 + COUNTS.len() as u32, "each count runs at most once more");
+
+    let patient = Goodput::forgetful();
+    let steps = patient.goodput(&query(24.0)).unwrap();
+    assert_eq!(patient.until(|| true).goodput(&query(24.0)).unwrap(), steps);
+}

@@ -43,3 +43,50 @@ fn the_papers_rule_promises_what_no_scheduler_keeps() {
     assert!(!verified.replay.passed, "a full batch that takes the whole SLO leaves no time to fill it");
     assert!(verified.plan.proved_optimal, "nothing was added: the plan is what was asked for");
 }
+
+/// What one whole GPU is counted to serve in the two tests below; the replay of just that much may fail by chance.
+fn one_service(rate: f64, counted_rps: f64, count: Option<u32>) -> Problem {
+    let mut problem = problem("measured", &[("x", rate, 20.0)]);
+    problem.pools[0].count = count;
+    for curve in &mut problem.curves[0] {
+        *curve = None;
+    }
+    let whole = (0..problem.slices.len()).find(|&slice| problem.slice_name(slice).starts_with("7g")).unwrap();
+    problem.curves[0][whole] = Some(downbeat_plan::Curve::linear(counted_rps, 8));
+    problem
+}
+
+#[test]
+fn a_plan_whose_headroom_does_not_fit_is_kept_and_says_what_would() {
+    // A GPU serves at most 2,000: it is counted with what no scheduler keeps in time.
+    let verified = verified(&one_service(2_100.0, 2_110.0, Some(1)));
+    assert_eq!(verified.plan.gpus, 1);
+    assert!(!verified.replay.passed);
+    let note = verified.plan.notes.last().unwrap();
+    assert!(note.contains("x ") && note.contains("H200-141GB has 1 GPUs, and 2 would do"), "{note}");
+    assert!(verified.plan.proved_optimal, "the plan without headroom is as good as it was");
+}
+
+#[test]
+fn a_plan_with_headroom_has_a_gap_or_a_proof() {
+    let larger = verified(&one_service(2_100.0, 2_110.0, None));
+    assert!(larger.replay.passed && larger.plan.gpus == 2, "{:?}", larger.replay);
+    assert_eq!(larger.plan.lower_bound, 1.0);
+    assert!(!larger.plan.proved_optimal && larger.plan.gap == 0.5, "{}", larger.plan.gap);
+}
+
+#[test]
+fn requests_that_hardly_ever_come_are_replayed_all_the_same() {
+    for rate in [1e-6, 1e-12] {
+        let problem = problem("paper", &[("x", rate, 20.0)]);
+        let verified = verified(&problem);
+        assert!(verified.replay.passed, "{:?}", verified.replay);
+        let slices = slices_of(&problem, &verified.plan, &problem.services[0]);
+        assert!(!slices.is_empty());
+    }
+    // One that is always late is seen to be, however rare.
+    let mut late = problem("paper", &[("x", 1e-12, 20.0)]);
+    let plan = verified(&late).plan;
+    late.services[0].slo_ms = 0.5;
+    assert!(!verify(&late, &plan, 1).unwrap().passed);
+}

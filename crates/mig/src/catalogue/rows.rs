@@ -126,9 +126,13 @@ impl Row<'_> {
                 .ok_or_else(|| format!("mem_gib_or_mib must be like 9.75GiB or 4864MiB (is {written:?})"))?,
         };
         let fits = u8::try_from(starts.len()).unwrap_or(u8::MAX).min(units / size);
+        let most: u8 = self.optional("max_instances")?.unwrap_or(fits);
+        if most == 0 {
+            return Err("max_instances must be at least 1 (is 0)".to_owned());
+        }
         let profile = SliceProfile {
             sms: self.optional("sms")?,
-            most: self.optional("max_instances")?.unwrap_or(fits),
+            most,
             evidence: match self.cell("src_placement") {
                 "C" => Evidence::Captured,
                 "I" => Evidence::Inferred,

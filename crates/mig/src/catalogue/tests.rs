@@ -96,6 +96,11 @@ fn bad_tables_are_refused_with_the_line() {
         "mine.csv:2: mem_units_total must be a whole number (is \"400\")"
     );
     assert_eq!(said(",half,1,2,4,1GiB,{0}:2"), "mine.csv:2: gpu is missing");
+    let none = format!("{},max_instances\nX1,half,1,2,4,10GiB,{{0}}:2,0\n", HEADER.trim_end());
+    assert_eq!(
+        Catalogue::default().add(&none, "mine.csv").unwrap_err().to_string(),
+        "mine.csv:2: max_instances must be at least 1 (is 0)"
+    );
     assert_eq!(
         Catalogue::default().add("", "mine.csv").unwrap_err().to_string(),
         "mine.csv: there is no GPU in it"

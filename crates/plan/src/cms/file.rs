@@ -1,5 +1,6 @@
 //! Instances as JSON.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub struct CmsError {
 
 /// Configurations that are enumerated, at most.
 const MOST_CONFIGURATIONS: usize = 100_000;
+/// Blocks that the jobs may need in all: every one is written down, and demands count in any unit.
+const MOST_BLOCKS: f64 = 1e6;
 
 impl Cms {
     /// Reads and checks an instance.
@@ -69,6 +72,9 @@ impl Cms {
         let types = cms.blocks.len();
         if types == 0 || types > 64 {
             return Err(format!("blocks must have from 1 to 64 types (has {types})"));
+        }
+        if let Some(twice) = repeated(cms.blocks.iter().cloned()) {
+            return Err(format!("blocks has {twice:?} twice; each type needs a name of its own"));
         }
         if cms.jobs.is_empty() {
             return Err("jobs must have at least one".to_owned());
@@ -93,17 +99,56 @@ impl Cms {
                 if listed.is_empty() || listed.iter().any(|blocks| blocks.len() != types) {
                     return Err(format!("configurations must each have {types} counts, and be at least one"));
                 }
+                if listed.iter().flatten().any(|&count| f64::from(count) > MOST_BLOCKS) {
+                    return Err(format!("configurations must have counts of at most {MOST_BLOCKS}"));
+                }
             }
             Configurations::UpToSize { sizes, capacity } => {
                 if sizes.len() != types || sizes.iter().any(|&size| size == 0 || size > *capacity) {
                     return Err(format!("sizes must be {types} numbers from 1 to the capacity"));
+                }
+                if sizes.iter().any(|&size| f64::from(capacity / size) > MOST_BLOCKS) {
+                    return Err(format!("a machine may have at most {MOST_BLOCKS} blocks; scale the sizes"));
                 }
             }
         }
         if cms.multisets().len() >= MOST_CONFIGURATIONS {
             return Err(format!("there are more than {MOST_CONFIGURATIONS} configurations"));
         }
+        cms.check_jobs()?;
         Ok(cms)
+    }
+
+    /// That jobs are told apart, and can be served by a number of blocks that can be written down.
+    fn check_jobs(&self) -> Result<(), String> {
+        let names = (0..self.jobs.len()).map(|index| self.job_name(index));
+        if let Some(twice) = repeated(names) {
+            return Err(format!("jobs has {twice:?} twice; each job needs a name of its own"));
+        }
+        let multisets = self.multisets();
+        let mut blocks = 0.0;
+        for (index, job) in self.jobs.iter().enumerate() {
+            let offered = |block: &usize| multisets.iter().any(|multiset| multiset[*block] > 0);
+            let values = (0..self.blocks.len()).filter(offered).map(|block| job.values[block]);
+            let best = values.fold(0.0, f64::max);
+            let who = format!("job {:?}", self.job_name(index));
+            if best <= 0.0 {
+                return Err(format!(
+                    "no schedule exists: {who}: no block of any configuration is of use to it"
+                ));
+            }
+            blocks += (job.demand / best).ceil();
+            if blocks > MOST_BLOCKS {
+                return Err(format!(
+                    "the jobs up to {who} need at least {blocks:.0} blocks, more than the {MOST_BLOCKS} that can be scheduled"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn job_name(&self, index: usize) -> String {
+        self.jobs[index].name.clone().unwrap_or_else(|| format!("job-{}", index + 1))
     }
 
     /// The configurations that are part of no other.
@@ -111,8 +156,10 @@ impl Cms {
         let mut all = match &self.configurations {
             Configurations::Listed(listed) => listed.clone(),
             Configurations::UpToSize { sizes, capacity } => {
+                let mut largest_first: Vec<usize> = (0..sizes.len()).collect();
+                largest_first.sort_by_key(|&block| std::cmp::Reverse(sizes[block]));
                 let mut found = Vec::new();
-                maximal(sizes, *capacity, &mut vec![0; sizes.len()], 0, &mut found);
+                maximal(sizes, *capacity, &mut vec![0; sizes.len()], &largest_first, &mut found);
                 found
             }
         };
@@ -159,7 +206,7 @@ impl Cms {
             })
             .collect();
         let service = |(index, job): (usize, &Job)| Service {
-            name: job.name.clone().unwrap_or_else(|| format!("job-{}", index + 1)),
+            name: self.job_name(index),
             model: "job".to_owned(),
             rate_rps: job.demand,
             slo_ms: 1.0,
@@ -190,20 +237,27 @@ impl Cms {
     }
 }
 
-/// Every multiset that no block fits beside, as far as they are to be counted.
-fn maximal(sizes: &[u32], left: u32, counts: &mut Vec<u32>, from: usize, found: &mut Vec<Vec<u32>>) {
-    if found.len() >= MOST_CONFIGURATIONS {
-        return;
-    }
-    if sizes.iter().all(|&size| size > left) {
+/// Every multiset that no block fits beside, as far as they are to be counted. `order` is of the blocks still to be decided, the largest first: once
+/// the smallest has taken all the room it can, nothing fits beside.
+fn maximal(sizes: &[u32], left: u32, counts: &mut Vec<u32>, order: &[usize], found: &mut Vec<Vec<u32>>) {
+    let Some((&block, smaller)) = order.split_first() else {
         found.push(counts.clone());
         return;
-    }
-    for index in from..sizes.len() {
-        if sizes[index] <= left {
-            counts[index] += 1;
-            maximal(sizes, left - sizes[index], counts, index, found);
-            counts[index] -= 1;
+    };
+    let most = left / sizes[block];
+    let least = if smaller.is_empty() { most } else { 0 };
+    for count in least..=most {
+        if found.len() >= MOST_CONFIGURATIONS {
+            break;
         }
+        counts[block] = count;
+        maximal(sizes, left - count * sizes[block], counts, smaller, found);
     }
+    counts[block] = 0;
+}
+
+/// A name that is there twice.
+fn repeated(names: impl Iterator<Item = String>) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(name.clone()))
 }

@@ -32,8 +32,9 @@ fn instances() -> impl Strategy<Value = String> {
 
 /// The instance as a problem, if every job can be served.
 fn problem(text: &str) -> Option<Problem> {
-    let problem = Cms::parse(text).unwrap().problem("random");
-    infeasible::unservable(&problem).is_none().then_some(problem)
+    let problem = Cms::parse(text).ok()?.problem("random");
+    assert!(infeasible::unservable(&problem).is_none(), "such a job is refused when it is read");
+    Some(problem)
 }
 
 proptest! {
@@ -97,4 +98,70 @@ fn bad_instances_are_refused_in_words() {
         said(r#"{ "blocks": ["a"], "configurations": [[1, 2]], "jobs": [{"demand": 1, "values": [1]}] }"#)
             .contains("1 counts")
     );
+}
+
+#[test]
+fn jobs_and_blocks_that_cannot_be_told_apart_or_served_are_refused() {
+    let said = |blocks: &str, configurations: &str, jobs: &str| {
+        let text = format!(r#"{{ "blocks": {blocks}, "configurations": {configurations}, "jobs": {jobs} }}"#);
+        Cms::parse(&text).unwrap_err()
+    };
+    let job = r#"[{"demand": 1, "values": [1, 1]}]"#;
+    assert!(said(r#"["a", "a"]"#, "[[1, 1]]", job).contains(r#"blocks has "a" twice"#));
+    let twice = r#"[{"demand": 1, "values": [1]}, {"name": "job-1", "demand": 1, "values": [1]}]"#;
+    assert!(said(r#"["a"]"#, "[[1]]", twice).contains(r#"jobs has "job-1" twice"#));
+    let useless = r#"[{"name": "j", "demand": 1, "values": [0, 5]}]"#;
+    assert_eq!(
+        said(r#"["a", "b"]"#, "[[1, 0]]", useless),
+        r#"no schedule exists: job "j": no block of any configuration is of use to it"#
+    );
+    let large = r#"[{"name": "j", "demand": 4e9, "values": [1]}]"#;
+    assert_eq!(
+        said(r#"["a"]"#, "[[1]]", large),
+        r#"the jobs up to job "j" need at least 4000000000 blocks, more than the 1000000 that can be scheduled"#
+    );
+}
+
+#[test]
+fn large_capacities_are_refused_or_enumerated_without_a_deep_stack() {
+    let with = |sizes: &str, blocks: &str, capacity: u32| {
+        let values: Vec<u32> = vec![1; blocks.matches(',').count() + 1];
+        Cms::parse(&format!(
+            r#"{{ "blocks": {blocks}, "configurations": {{ "sizes": {sizes}, "capacity": {capacity} }},
+                  "jobs": [{{ "demand": 8, "values": {values:?} }}] }}"#
+        ))
+    };
+    let six = r#"["a", "b", "c", "d", "e", "f"]"#;
+    assert!(with("[1, 1, 1, 1, 1, 1]", six, 1_000_000).unwrap_err().contains("more than 100000"));
+    assert_eq!(with("[1, 500000]", r#"["a", "b"]"#, 1_000_000).unwrap().problem("p").configurations.len(), 3);
+}
+
+proptest! {
+    #[test]
+    fn configurations_up_to_a_size_are_those_that_no_block_fits_beside(
+        sizes in prop::collection::vec(1u32..5, 1..4),
+        more in 0u32..7,
+    ) {
+        let capacity = sizes.iter().copied().max().unwrap_or(1) + more;
+        let blocks: Vec<String> = (0..sizes.len()).map(|index| format!("b{index}")).collect();
+        let text = serde_json::json!({
+            "blocks": blocks, "configurations": { "sizes": sizes, "capacity": capacity },
+            "jobs": [{ "demand": 1, "values": vec![1; sizes.len()] }],
+        });
+        let problem = Cms::parse(&text.to_string()).unwrap().problem("sizes");
+        let mut found: Vec<Vec<u32>> =
+            problem.configurations.into_iter().map(|configuration| configuration.slices).collect();
+        found.sort();
+        // By brute force: every vector of counts up to the capacity.
+        let each = capacity as usize + 1;
+        let all = (0..each.pow(sizes.len() as u32)).map(|code| -> Vec<u32> {
+            (0..sizes.len()).map(|block| (code / each.pow(block as u32) % each) as u32).collect()
+        });
+        let size = |counts: &Vec<u32>| -> u32 { counts.iter().zip(&sizes).map(|(a, b)| a * b).sum() };
+        let smallest = sizes.iter().copied().min().unwrap_or(1);
+        let fits = |counts: &Vec<u32>| size(counts) <= capacity && capacity - size(counts) < smallest;
+        let mut expected: Vec<Vec<u32>> = all.filter(fits).collect();
+        expected.sort();
+        prop_assert_eq!(found, expected);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{label, quoted};
+use super::{label, product, quoted};
 use crate::plan::Plan;
 
 /// `ResourceClaimTemplate`s that select MIG devices of NVIDIA's driver by profile, and a `Deployment` of as many replicas as the plan has
@@ -23,7 +23,10 @@ pub fn dra(plan: &Plan) -> String {
         let number = taken.entry(base.clone()).or_default();
         *number += 1;
         let name = if *number == 1 { base } else { format!("{base}-{number}") };
-        let expression = format!("device.attributes['gpu.nvidia.com'].profile == '{profile}'");
+        let expression = format!(
+            "device.attributes['gpu.nvidia.com'].profile == '{profile}' && {}",
+            product::selector(gpu_type)
+        );
         let _ = write!(
             text,
             "---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata:\n  name: {name}\n  annotations:\n    \

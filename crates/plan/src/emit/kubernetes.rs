@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use super::product::affinity;
 use super::{label, named_instances, quoted};
 use crate::plan::Plan;
 
-/// Pods with `nvidia.com/mig-*` limits. The image is the user's to fill in; the service, model and place are labels and annotations.
+/// Pods with `nvidia.com/mig-*` limits, on nodes with the type of GPU that was planned: slices of two types may be called the same. The image is the user's to fill in; the service, model and place are labels and annotations.
 pub fn kubernetes(plan: &Plan) -> String {
     let mut text = String::new();
     for (name, gpu, instance) in named_instances(plan) {
@@ -15,14 +16,15 @@ pub fn kubernetes(plan: &Plan) -> String {
             text,
             "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/managed-by: downbeat\n    \
              downbeat/service: {}\n  annotations:\n    downbeat/service: {}\n    downbeat/model: {}\n    downbeat/gpu: {}\n    \
-             downbeat/node: {}\n    downbeat/start: {}\nspec:\n  containers:\n    - name: worker\n      image: {IMAGE}\n      \
+             downbeat/node: {}\n    downbeat/start: {}\nspec:\n{}  containers:\n    - name: worker\n      image: {IMAGE}\n      \
              args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: 1\n",
-            label(&instance.service),
+            quoted(&label(&instance.service)),
             quoted(&instance.service),
             quoted(&instance.model),
             quoted(&gpu.gpu.to_string()),
             quoted(&gpu.node.to_string()),
             quoted(&instance.start.to_string()),
+            affinity(&gpu.gpu_type, "  "),
         );
     }
     text

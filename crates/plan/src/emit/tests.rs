@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::Objective;
+use crate::plan::{Objective, number_devices};
 
 fn plan() -> Plan {
     let instance = |profile: &str, start, service: &str| Instance {
@@ -10,7 +10,13 @@ fn plan() -> Plan {
         batch: 8,
         throughput_rps: 100.0,
     };
-    let gpu = |gpu, node, instances| GpuLayout { gpu, node, gpu_type: "H200-141GB".to_owned(), instances };
+    let gpu = |gpu, node, instances| GpuLayout {
+        gpu,
+        node,
+        device: None,
+        gpu_type: "H200-141GB".to_owned(),
+        instances,
+    };
     let cut = |service: &str| vec![instance("4g.71gb", 0, service), instance("3g.71gb", 4, "Böse: \"x\"")];
     Plan {
         problem: "p".to_owned(),
@@ -60,7 +66,48 @@ fn claims_are_templates_with_as_many_replicas_as_instances() {
     assert_eq!(text.matches("kind: ResourceClaimTemplate").count(), 4);
     assert!(text.contains("replicas: 2"), "{text}");
     assert!(
-        text.contains(r#"expression: "device.attributes['gpu.nvidia.com'].profile == '3g.71gb'""#),
+        text.contains(r#"expression: "device.attributes['gpu.nvidia.com'].profile == '3g.71gb' && device.attributes['gpu.nvidia.com'].productName in ['NVIDIA H200', 'NVIDIA H200 NVL']""#),
         "{text}"
     );
+}
+
+#[test]
+fn gpus_keep_their_index_within_the_node_when_others_are_left_out() {
+    let mut plan = plan();
+    number_devices(&mut plan.layout);
+    plan.layout.remove(0);
+    let text = mig_parted(&plan);
+    assert!(text.contains("on node 0\n  downbeat-0:\n    - devices: [1]\n"), "{text}");
+}
+
+#[test]
+fn names_that_yaml_would_read_as_numbers_or_truths_stay_text() {
+    for name in ["123", "true", "null", "1e3"] {
+        let mut plan = plan();
+        plan.layout[0].instances[0].service = name.to_owned();
+        let text = kubernetes(&plan);
+        assert!(
+            text.contains(&format!(
+                "labels:\n    app.kubernetes.io/managed-by: downbeat\n    downbeat/service: \"{name}\""
+            )),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn slices_of_two_gpu_types_that_are_called_the_same_are_told_apart() {
+    let mut plan = plan();
+    for (gpu, gpu_type) in plan.layout.iter_mut().zip(["A100-80GB", "H100-SXM5-80GB", "mine's"]) {
+        gpu.gpu_type = gpu_type.to_owned();
+        gpu.instances.truncate(1);
+        gpu.instances[0].profile = "1g.10gb".to_owned();
+        gpu.instances[0].service = "a".to_owned();
+    }
+    let pods = kubernetes(&plan);
+    assert!(pods.contains(r#"values: ["NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-80GB-PCIe"]"#), "{pods}");
+    assert!(pods.contains(r#"values: ["NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-PCIe"]"#), "{pods}");
+    let claims = dra(&plan);
+    assert!(claims.contains("productName in ['NVIDIA A100-SXM4-80GB', 'NVIDIA A100 80GB PCIe']"), "{claims}");
+    assert!(claims.contains(r"productName in ['mine\\'s']"), "{claims}");
 }

@@ -3,6 +3,7 @@
 mod pools;
 mod services;
 
+use pools::MOST_GPUS;
 pub(super) use pools::class_of;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use toml::Spanned;
 use super::file::ProblemFile;
 use super::source::{ProblemError, Source, suggestion};
 use super::{Configuration, Pool, Problem, Service, Slice};
+use crate::bound;
 use crate::rule::{Curve, Rule, Step};
 
 /// Who knows what n equal slices serve under the real scheduler. The planner does not know the simulator; whoever composes the two does.
@@ -68,6 +70,14 @@ pub(super) fn problem(text: &str, origin: &Path, simulator: &dyn Simulator) -> R
         let curves = curves(&problem, service, simulator)
             .map_err(|why| source.invalid(Some(span), format!("service {:?}: {why}", service.name)))?;
         problem.curves.push(curves);
+    }
+    let dearest = problem.pools.iter().map(|pool| pool.cost).fold(0.0, f64::max);
+    let least = (bound::rule_free(&problem).cost / dearest).ceil();
+    if least > f64::from(MOST_GPUS) {
+        let message = format!(
+            "the demands need at least {least} GPUs, more than the {MOST_GPUS} that can be planned; is a rate_rps too large?"
+        );
+        return Err(source.invalid(None, message));
     }
     Ok(problem)
 }

@@ -91,6 +91,21 @@ fn every_mistake_names_the_file_and_the_line() {
         ),
         ("h200.csv", "none.csv", "bad.toml:2: profiles: there is no file none.csv"),
         (
+            "rule = \"paper\"",
+            "rule = \"paper\"\ngpu_models = \"none.csv\"",
+            "bad.toml:4: gpu_models: there is no file none.csv",
+        ),
+        (
+            "gpu = \"H200-141GB\"\nprofiles = \"h200.csv\"\n",
+            "count = 2\nprofiles = \"h200.csv\"\npool = [{ gpu = \"H200-141GB\" }]\n",
+            "bad.toml:1: count beside [[pool]] would be ignored; give each [[pool]] its own count",
+        ),
+        (
+            "model = \"b\"\nrate_rps = 10",
+            "model = \"b\"\nrate_rps = 1e9",
+            "bad.toml: the demands need at least 5000001 GPUs, more than the 1000000 that can be planned; is a rate_rps too large?",
+        ),
+        (
             "h200.csv",
             "other.csv",
             "bad.toml:1: other.csv was measured on other, not on H200-141GB; to plan with it all the same, say device = \"other\"",

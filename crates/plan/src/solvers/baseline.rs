@@ -1,7 +1,7 @@
 //! What people do without a planner: every GPU cut the same way.
 
 use super::exact;
-use crate::infeasible;
+use crate::infeasible::{self, Infeasible};
 use crate::problem::Problem;
 use crate::solver::{Run, Solved, Solver, Unsolved};
 
@@ -43,7 +43,7 @@ impl Solver for Baseline {
             return Err(Unsolved::NotApplicable { solver: self.name(), why });
         }
         let (restricted, kept, notes) = restrict(problem, &cut);
-        let solved = exact::improve(&restricted, run, None)?;
+        let solved = exact::improve(&restricted, run, None).map_err(|unsolved| self.own_failing(unsolved))?;
         let mut allocation = solved.allocation;
         let mut gpus = vec![0; problem.configurations.len()];
         for (&index, &count) in kept.iter().zip(&allocation.gpus) {
@@ -57,6 +57,21 @@ impl Solver for Baseline {
 }
 
 impl Baseline {
+    /// Pools that are too small for GPUs cut this way may be large enough for others: only this baseline has failed.
+    fn own_failing(&self, unsolved: Unsolved) -> Unsolved {
+        match unsolved {
+            Unsolved::Infeasible(Infeasible::Pools { short, .. }) => {
+                let short: Vec<String> = short.iter().map(ToString::to_string).collect();
+                let why = format!(
+                    "GPUs cut that way are too few ({}); other solvers may find a plan",
+                    short.join("; ")
+                );
+                Unsolved::NotApplicable { solver: self.name(), why }
+            }
+            other => other,
+        }
+    }
+
     fn configurations(&self, problem: &Problem) -> Vec<usize> {
         let fits = |index: &usize| {
             let configuration = &problem.configurations[*index];

@@ -271,3 +271,16 @@ fn a_batch_that_only_many_instances_run_in_time_counts_in_plan_and_bound() {
     assert_eq!(solved.allocation.gpu_count(), 15, "100 slices are 15 GPUs");
     assert_eq!(solved.bound.cost, 15.0);
 }
+
+#[test]
+fn a_baseline_that_needs_more_than_the_pool_does_not_say_that_no_plan_exists() {
+    // Whole GPUs serve 5, seven of the smallest slices 7: only the latter fit.
+    let table: Table = (7.0, vec![Some([1.0, 2.0, 3.0]), None, None, None, Some([5.0, 10.0, 15.0])]);
+    let mut problem = problem_of(&[table]);
+    problem.pools[0].count = Some(1);
+    let backend = Backend::microlp();
+    assert_eq!(Exact.solve(&problem, &run_by(&backend)).unwrap().allocation.gpu_count(), 1);
+    let said = Baseline::Whole.solve(&problem, &run_by(&backend)).unwrap_err().to_string();
+    assert!(said.starts_with("whole does not apply: GPUs cut that way are too few"), "{said}");
+    assert!(said.contains("A100-40GB has 1 GPUs, and 2 would do"), "{said}");
+}

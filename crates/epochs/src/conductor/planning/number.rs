@@ -14,7 +14,7 @@ pub(super) fn beside(there: Vec<GpuLayout>, more: Vec<GpuLayout>, known: &[GpuLa
         .map(|gpu| match free.iter().position(|free| free.gpu_type == gpu.gpu_type) {
             Some(index) => {
                 let place = free.remove(index);
-                GpuLayout { gpu: place.gpu, node: place.node, ..gpu }
+                GpuLayout { gpu: place.gpu, node: place.node, device: place.device, ..gpu }
             }
             None => GpuLayout { gpu: next_gpu + gpu.gpu, node: next_node + gpu.node, ..gpu },
         })

@@ -13,7 +13,7 @@ use super::super::file::{PoolFile, ProblemFile};
 use super::super::source::{ProblemError, Source, suggestion};
 
 /// The most GPUs of a pool: room for the largest cluster, not for a slip of the finger.
-const MOST_GPUS: u32 = 1_000_000;
+pub(super) const MOST_GPUS: u32 = 1_000_000;
 
 type Name<'a> = Option<&'a Spanned<String>>;
 type Names<'a> = Option<&'a [Spanned<String>]>;
@@ -43,6 +43,10 @@ pub(super) fn pools(
             return Err(source.invalid(None, "gpu is missing; give gpu = \"H200-141GB\", or [[pool]]"));
         }
         (None, Some(pools)) => {
+            if let Some(count) = &file.count {
+                let message = "count beside [[pool]] would be ignored; give each [[pool]] its own count";
+                return Err(source.invalid(Some(count.span()), message));
+            }
             pools.iter().map(|pool| reader.pool(pool.get_ref())).collect::<Result<_, _>>()?
         }
     };
@@ -75,7 +79,12 @@ fn doubts(gpu: &GpuModel) -> Vec<String> {
 fn catalogue(file: &ProblemFile, source: &Source<'_>) -> Result<Catalogue, ProblemError> {
     let mut catalogue = Catalogue::builtin();
     if let Some(models) = &file.gpu_models {
-        catalogue.add_file(&beside(source, models.get_ref()))?;
+        let path = beside(source, models.get_ref());
+        if !path.is_file() {
+            let message = format!("gpu_models: there is no file {}", path.display());
+            return Err(source.invalid(Some(models.span()), message));
+        }
+        catalogue.add_file(&path)?;
     }
     Ok(catalogue)
 }
