@@ -239,7 +239,10 @@ fn a_baseline_that_does_not_fit_is_a_line_of_the_comparison() {
 fn a_time_limit_ends_the_simulation_too_and_says_how_to_go_on() {
     let shell = Shell::with(&PROBLEM.replace("\"paper\"", "\"measured\""));
     let said = shell.fail(&["problem.toml", "--time-limit", "0.000001"]);
-    assert!(said.contains("stopped while it simulated") && said.contains("run again to go on"), "{said}");
+    assert!(
+        said.contains("stopped while it simulated") && said.contains("run again with more time"),
+        "{said}"
+    );
 }
 
 #[test]
