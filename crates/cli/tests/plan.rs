@@ -222,3 +222,44 @@ fn an_interrupted_search_answers_with_its_best_plan() {
     let plan: Value = serde_json::from_slice(&output.stdout).expect("a plan");
     assert!(plan["gpus"].as_u64().is_some_and(|gpus| gpus > 0));
 }
+
+#[test]
+fn a_baseline_that_does_not_fit_is_a_line_of_the_comparison() {
+    // Four instances: four whole GPUs, or two that are cut in half.
+    let two = PROBLEM.replace("gpu = ", "count = 2\ngpu = ").replace("rate_rps = 9000", "rate_rps = 100");
+    let shell = Shell::with(&two.replace("rate_rps = 700", "rate_rps = 100\nmin_replicas = 3"));
+    let said = shell.fail(&["problem.toml", "--solver", "whole"]);
+    assert!(said.contains("whole does not apply: GPUs cut that way are too few"), "{said}");
+    let compared = shell.json(&["compare", "problem.toml", "--format", "json", "--solvers", "auto,whole"]);
+    assert!(compared["solvers"][0]["gpus"].is_number(), "{compared}");
+    assert!(compared["solvers"][1]["not_applicable"].is_string(), "{compared}");
+}
+
+#[test]
+fn a_time_limit_ends_the_simulation_too_and_says_how_to_go_on() {
+    let shell = Shell::with(&PROBLEM.replace("\"paper\"", "\"measured\""));
+    let said = shell.fail(&["problem.toml", "--time-limit", "0.000001"]);
+    assert!(
+        said.contains("stopped while it simulated") && said.contains("run again with more time"),
+        "{said}"
+    );
+}
+
+#[test]
+fn devices_keep_their_index_in_a_plan_made_from_another() {
+    let shell = Shell::with(PROBLEM);
+    let mut old = shell.json(&["problem.toml", "--format", "json"]);
+    let devices: Vec<u64> = old["layout"]
+        .as_array()
+        .expect("a layout")
+        .iter()
+        .map(|gpu| gpu["device"].as_u64().expect("an index"))
+        .collect();
+    assert_eq!(devices, (0..devices.len() as u64).collect::<Vec<_>>());
+    for gpu in old["layout"].as_array_mut().expect("a layout") {
+        gpu["device"] = Value::from(gpu["device"].as_u64().expect("an index") + 3);
+    }
+    std::fs::write(shell.0.path().join("old.json"), old.to_string()).expect("a file");
+    let parted = shell.succeed(&["problem.toml", "--from", "old.json", "--emit", "mig-parted"]);
+    assert!(parted.contains("devices: [3") && !parted.contains("[0"), "{parted}");
+}

@@ -32,7 +32,7 @@ const VERSION: &str = "adaptive-3";
 
 /// Why there is no answer where the work was ended.
 const STOPPED: &str = "rule measured was stopped while it simulated what slices serve; what was simulated is remembered: \
-                       run again to go on, or plan by rule staggered, which simulates nothing";
+                       run again with more time to go on, or plan by rule staggered, which simulates nothing";
 
 /// The planner's simulator.
 pub struct Goodput {
