@@ -4,6 +4,7 @@
 //! SLO, throughput against demand. Under the rule `measured` the table of simulated goodput is taken as given; everything else is
 //! worked out here.
 
+mod pools;
 #[cfg(test)]
 mod tests;
 
@@ -31,15 +32,15 @@ pub fn check(problem: &Problem, plan: &Plan) -> Result<(), Violations> {
         if seen.insert(gpu.gpu, ()).is_some() {
             wrong.push(format!("GPU {} is there twice", gpu.gpu));
         }
-        match problem.pools.iter().find(|pool| pool.gpu.name == gpu.gpu_type) {
-            Some(pool) => check_placement(pool, gpu, &mut wrong),
+        match least_wrong(problem, gpu) {
+            Some(found) => wrong.extend(found),
             None => wrong.push(format!(
                 "GPU {} is of the type {}, which the problem does not have",
                 gpu.gpu, gpu.gpu_type
             )),
         }
     }
-    check_pools(problem, plan, &mut wrong);
+    pools::check(problem, plan, &mut wrong);
     for service in &problem.services {
         check_service(problem, plan, service, &mut wrong);
     }
@@ -55,7 +56,19 @@ pub fn check(problem: &Problem, plan: &Plan) -> Result<(), Violations> {
     if wrong.is_empty() { Ok(()) } else { Err(Violations(wrong)) }
 }
 
-fn check_placement(pool: &Pool, gpu: &GpuLayout, wrong: &mut Vec<String>) {
+/// The pools of a type: a plan does not say which of several a GPU is of.
+fn pools_of<'a>(problem: &'a Problem, gpu_type: &str) -> impl Iterator<Item = (usize, &'a Pool)> {
+    problem.pools.iter().enumerate().filter(move |(_, pool)| pool.gpu.name == gpu_type)
+}
+
+/// What is wrong with a GPU in the pool of its type where least is; `None` where the type is not there.
+fn least_wrong(problem: &Problem, gpu: &GpuLayout) -> Option<Vec<String>> {
+    pools_of(problem, &gpu.gpu_type).map(|(_, pool)| placement(pool, gpu)).min_by_key(Vec::len)
+}
+
+/// What is wrong with a GPU as one of this pool.
+fn placement(pool: &Pool, gpu: &GpuLayout) -> Vec<String> {
+    let mut wrong = Vec::new();
     let mut owner: Vec<Option<&str>> = vec![None; pool.gpu.units.into()];
     let mut compute = 0u32;
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
@@ -89,29 +102,7 @@ fn check_placement(pool: &Pool, gpu: &GpuLayout, wrong: &mut Vec<String>) {
     if compute > u32::from(pool.gpu.compute) {
         wrong.push(format!("GPU {}: {compute} compute slices of {}", gpu.gpu, pool.gpu.compute));
     }
-}
-
-fn check_pools(problem: &Problem, plan: &Plan, wrong: &mut Vec<String>) {
-    let mut types: Vec<&str> = problem.pools.iter().map(|pool| pool.gpu.name.as_str()).collect();
-    types.sort_unstable();
-    types.dedup();
-    let mut cost = 0.0;
-    for name in types {
-        let used = plan.layout.iter().filter(|gpu| gpu.gpu_type == name).count();
-        let pools: Vec<&Pool> = problem.pools.iter().filter(|pool| pool.gpu.name == name).collect();
-        let there: Option<u32> = pools.iter().map(|pool| pool.count).sum();
-        if there.is_some_and(|there| used > there as usize) {
-            wrong.push(format!("{used} GPUs of {name} are used, {} are there", there.unwrap_or(0)));
-        }
-        cost += pools[0].cost * used as f64;
-        if pools.len() > 1 {
-            // Which of several pools of a type a GPU belongs to is not written down.
-            cost = f64::NAN;
-        }
-    }
-    if (plan.cost - cost).abs() > SLACK * cost.abs() {
-        wrong.push(format!("a cost of {} is claimed, it is {cost}", plan.cost));
-    }
+    wrong
 }
 
 fn check_service(problem: &Problem, plan: &Plan, service: &Service, wrong: &mut Vec<String>) {
@@ -124,10 +115,13 @@ fn check_service(problem: &Problem, plan: &Plan, service: &Service, wrong: &mut 
     let mut total = 0.0;
     let mut replicas = 0;
     for ((gpu_type, profile), instances) in by_slice {
-        let Some(pool) = problem.pools.iter().find(|pool| pool.gpu.name == gpu_type) else { continue };
         for instance in &instances {
             total += instance.throughput_rps;
-            if let Err(why) = check_instance(problem, pool, service, instance, instances.len()) {
+            // In any pool of the type that has such slices.
+            let mut checked = pools_of(problem, gpu_type)
+                .map(|(pool, _)| check_instance(problem, pool, service, instance, instances.len()));
+            let first = checked.next().unwrap_or(Ok(()));
+            if let Err(why) = first.or_else(|why| checked.find(Result::is_ok).unwrap_or(Err(why))) {
                 wrong.push(format!("service {:?} on {profile}: {why}", service.name));
             }
         }
@@ -158,11 +152,12 @@ fn check_service(problem: &Problem, plan: &Plan, service: &Service, wrong: &mut 
 /// Whether an instance, one of `siblings` on equal slices, serves what it is counted for.
 fn check_instance(
     problem: &Problem,
-    pool: &Pool,
+    pool_index: usize,
     service: &Service,
     instance: &Instance,
     siblings: usize,
 ) -> Result<(), String> {
+    let pool = &problem.pools[pool_index];
     if instance.model != service.model {
         return Err(format!("it runs {}, not {}", instance.model, service.model));
     }
@@ -170,28 +165,32 @@ fn check_instance(
         measurements(pool, &service.model, &instance.profile).ok_or("it was not measured there")?;
     let profile = pool.gpu.profiles.iter().find(|profile| profile.name == instance.profile);
     let memory = profile.map_or(0.0, |profile| profile.memory_mib);
-    if problem.rule == Rule::Measured {
-        let needs = service.memory_mib.unwrap_or(0.0);
+    let in_time = |point: &Measurement| -> Result<(), String> {
+        let needs = service.memory_mib.or(point.peak_mib).or(point.weights_mib).unwrap_or(0.0);
         if needs > memory {
-            return Err(format!("it needs {needs} MiB of {memory}"));
+            return Err(format!("a batch of {} needs {needs} MiB of {memory}", point.batch));
         }
-        return check_simulated(problem, service, instance, siblings);
-    }
-    let point = measured.iter().find(|point| point.batch == instance.batch);
-    let point = point.ok_or_else(|| format!("a batch of {} was not measured", instance.batch))?;
-    let needs = service.memory_mib.or(point.peak_mib).or(point.weights_mib).unwrap_or(0.0);
-    if needs > memory {
-        return Err(format!("a batch of {} needs {needs} MiB of {memory}", instance.batch));
-    }
-    let waits = match problem.rule {
-        Rule::Paper | Rule::Measured => 0.0,
-        Rule::Half => 1.0,
-        Rule::Staggered => 1.0 / siblings as f64,
+        let waits = match problem.rule {
+            Rule::Paper | Rule::Measured => 0.0,
+            Rule::Half => 1.0,
+            Rule::Staggered => 1.0 / siblings as f64,
+        };
+        let takes = point.latency_ms * (1.0 + waits);
+        if takes > service.slo_ms * (1.0 + SLACK) {
+            return Err(format!("a batch of {} takes {takes} ms of {}", point.batch, service.slo_ms));
+        }
+        Ok(())
     };
-    let takes = point.latency_ms * (1.0 + waits);
-    if takes > service.slo_ms * (1.0 + SLACK) {
-        return Err(format!("a batch of {} takes {takes} ms of {}", instance.batch, service.slo_ms));
+    let unmeasured = || format!("a batch of {} was not measured", instance.batch);
+    if problem.rule == Rule::Measured {
+        // The scheduler runs sizes between those measured, too: one as large or larger must be in time.
+        let mut larger = measured.iter().filter(|point| point.batch >= instance.batch).map(in_time);
+        let first = larger.next().ok_or_else(unmeasured)?;
+        first.or_else(|why| larger.find(Result::is_ok).unwrap_or(Err(why)))?;
+        return check_simulated(problem, pool_index, service, instance, siblings);
     }
+    let point = measured.iter().find(|point| point.batch == instance.batch).ok_or_else(unmeasured)?;
+    in_time(point)?;
     let serves = f64::from(instance.batch) * 1000.0 / point.latency_ms;
     if instance.throughput_rps > serves * (1.0 + SLACK) {
         return Err(format!(
@@ -205,15 +204,20 @@ fn check_instance(
 /// Under the rule `measured` the simulated table says what `siblings` instances serve.
 fn check_simulated(
     problem: &Problem,
+    pool: usize,
     service: &Service,
     instance: &Instance,
     siblings: usize,
 ) -> Result<(), String> {
     let index = problem.services.iter().position(|other| other.name == service.name).unwrap_or_default();
-    let slices = (0..problem.slices.len()).filter(|&slice| problem.slice_name(slice) == instance.profile);
-    let serves = slices
-        .filter_map(|slice| problem.curves[index][slice].as_ref())
-        .map(|curve| curve.capacity(siblings as u32) / siblings as f64);
+    let own =
+        |slice: &usize| problem.slices[*slice].pool == pool && problem.slice_name(*slice) == instance.profile;
+    let slice = (0..problem.slices.len()).find(own).ok_or("the slice may not be used")?;
+    let curve = problem.curves[index][slice].as_ref().ok_or("nothing was simulated to be served")?;
+    // Siblings in another pool of the type count apart; how many there are is not written down.
+    let shared = pools_of(problem, &problem.pools[pool].gpu.name).count() > 1;
+    let fewest = if shared { 1 } else { siblings };
+    let serves = (fewest..=siblings).map(|n| curve.capacity(n as u32) / n as f64);
     let most = serves.fold(0.0, f64::max);
     if instance.throughput_rps > most * (1.0 + SLACK) {
         return Err(format!(

@@ -13,6 +13,7 @@ pub mod cms;
 pub mod emit;
 pub mod infeasible;
 mod keep;
+mod older;
 mod page;
 mod place;
 pub mod plan;

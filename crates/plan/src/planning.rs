@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::check::check;
 use crate::keep::keeping;
+use crate::older;
 use crate::place;
 use crate::plan::{GpuLayout, Plan};
 use crate::problem::Problem;
@@ -18,7 +19,11 @@ pub fn plan(
     run: &Run<'_>,
     from: Option<&[GpuLayout]>,
 ) -> Result<Plan, Unsolved> {
-    let solved = solver.solve(problem, run)?;
+    let mut solved = solver.solve(problem, run)?;
+    let older = from.map(|from| older::believed(problem, from));
+    let (from, doubts) = older.map_or((None, Vec::new()), |(from, doubts)| (Some(from), doubts));
+    let from = from.as_deref();
+    solved.notes.extend(doubts);
     let kept = from.and_then(|from| keeping(problem, run, &solved.allocation, from));
     let (mut allocation, wanted) = match kept {
         Some(kept) => (kept.allocation, kept.gpus),

@@ -46,11 +46,15 @@ fn plans_of_every_solver_under_every_rule_pass() {
 
 /// A problem of this text, with profiles of an A30 and of an H200 beside it.
 fn mixed(text: &str) -> Problem {
+    mixed_by(text, &Unsimulated)
+}
+
+fn mixed_by(text: &str, simulator: &dyn crate::Simulator) -> Problem {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("h200.csv"), PROFILES).unwrap();
     let a30 = "model,slice,batch,latency_ms\na,1g,1,12\na,1g,8,48\na,2g,8,30\na,4g,8,14\nb,4g,4,12\n";
     std::fs::write(folder.path().join("a30.csv"), a30).unwrap();
-    Problem::parse(text, &folder.path().join("p.toml"), &Unsimulated).unwrap()
+    Problem::parse(text, &folder.path().join("p.toml"), simulator).unwrap()
 }
 
 /// Every solver that applies has a plan, and the checker has nothing against it.
@@ -90,6 +94,78 @@ fn replicas_that_serve_nothing_alone_are_planned_in_numbers_that_do() {
         );
         assert_all_solvers_pass(&mixed(&text));
     }
+}
+
+#[test]
+fn pools_of_one_type_may_have_different_slices() {
+    let text = "rule = \"paper\"\nprofiles = \"h200.csv\"\n\
+        [[pool]]\ngpu = \"H200\"\ncount = 1\nexclude_slices = [\"1g\"]\n\
+        [[pool]]\ngpu = \"H200\"\ncost = 3\ncount = 9\n\
+        [[service]]\nname = \"x\"\nmodel = \"a\"\nrate_rps = 3500\nslo_ms = 42\n";
+    let problem = mixed(text);
+    assert_all_solvers_pass(&problem);
+    let good = planned(&problem);
+    let with_1g = |plan: &Plan| {
+        plan.layout.iter().filter(|gpu| gpu.instances.iter().any(|i| i.profile == "1g.18gb")).count()
+    };
+    assert!(with_1g(&good) > 1, "{:?}", good.layout);
+    let mut few = problem.clone();
+    few.pools[0].count = Some(20);
+    few.pools[1].count = Some(1);
+    let said = check(&few, &good).unwrap_err().to_string();
+    assert!(said.contains(&format!("{} GPUs of H200-141GB are used, 1 are there", with_1g(&good))), "{said}");
+    let dear = Plan { cost: good.cost * 4.0, ..good };
+    assert!(check(&problem, &dear).unwrap_err().to_string().contains("is claimed"));
+}
+
+/// Says that n instances serve n times this much, in batches of this size.
+struct Says(f64, u32);
+
+impl crate::Simulator for Says {
+    fn goodput(&self, query: &crate::GoodputQuery<'_>) -> Result<Vec<crate::Step>, String> {
+        let factor = if query.class.starts_with("a30") { 1.0 } else { 5.0 };
+        Ok(vec![crate::Step { capacity_rps: self.0 * factor, batch: self.1 }])
+    }
+}
+
+#[test]
+fn memory_and_latency_and_the_own_gpus_goodput_are_checked_under_measured() {
+    let text = "rule = \"measured\"\n\
+        [[pool]]\ngpu = \"A30\"\nprofiles = \"a30.csv\"\ncost = 0.001\n\
+        [[pool]]\ngpu = \"H200\"\nprofiles = \"h200.csv\"\n\
+        [[service]]\nname = \"x\"\nmodel = \"a\"\nrate_rps = 300\nslo_ms = 42\n";
+    let problem = mixed_by(text, &Says(100.0, 1));
+    let good = planned(&problem);
+    assert_eq!(good.layout[0].gpu_type, "A30-24GB");
+    // An A30 is said to serve what an H200 serves; the slices of both GPUs are given one name.
+    let mut alike = problem.clone();
+    for (index, name) in [(0, "1g"), (1, "1g")] {
+        let gpu = std::sync::Arc::make_mut(&mut alike.pools[index].gpu);
+        let at = gpu.profile("1g").unwrap();
+        gpu.profiles[at].name = name.to_owned();
+    }
+    let mut same = planned(&alike);
+    let first = same.layout.iter_mut().flat_map(|gpu| &mut gpu.instances).find(|i| i.profile == "1g");
+    first.unwrap().throughput_rps = 400.0;
+    let said = check(&alike, &same).unwrap_err().to_string();
+    assert!(said.contains("400 requests per second are claimed, 100 were simulated"), "{said}");
+    for (batch, expected) in [(8, "a batch of 8 takes 48 ms of 42"), (16, "a batch of 16 was not measured")] {
+        let mut bad = good.clone();
+        let slot =
+            Instance { profile: "1g.6gb".to_owned(), start: 0, batch, ..bad.layout[0].instances[0].clone() };
+        bad.layout[0].instances = vec![slot];
+        let said = check(&problem, &bad).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}");
+    }
+    let text = "rule = \"measured\"\ngpu = \"H200\"\nprofiles = \"h200.csv\"\n\
+        [[service]]\nname = \"y\"\nmodel = \"b\"\nrate_rps = 100\nslo_ms = 20\n";
+    let problem = mixed_by(text, &Says(100.0, 1));
+    let mut bad = planned(&problem);
+    let slot =
+        Instance { profile: "1g.18gb".to_owned(), start: 0, batch: 1, ..bad.layout[0].instances[0].clone() };
+    bad.layout[0].instances = vec![slot];
+    let said = check(&problem, &bad).unwrap_err().to_string();
+    assert!(said.contains("a batch of 1 needs 17000 MiB of 16384"), "{said}");
 }
 
 #[test]

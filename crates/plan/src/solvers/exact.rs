@@ -1,15 +1,13 @@
 //! Exact: a bound by prices, a plan near it, and what is left in between by integer programming.
 
 mod nearly;
+mod settle;
 mod shortage;
 
-use downbeat_milp::Status;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use super::compact::Compact;
-use super::patterns::PatternModel;
 use crate::infeasible;
 use crate::prices::cover::{self, Pattern};
 use crate::prices::dual::{self, Prices};
@@ -278,72 +276,5 @@ impl<'a> Search<'a> {
             })
             .collect();
         (patterns, complete)
-    }
-
-    /// By the integer program that settles it, once more with a finer grain where costs have no step. Whether the best plan is proved.
-    fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
-        let proved = self.settle_by_model(prices)?;
-        if proved || self.whole_step().is_some() || self.best.is_none() {
-            return Ok(proved);
-        }
-        self.grain = FINEST;
-        self.settle_by_model(prices)
-    }
-
-    fn settle_by_model(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
-        if (self.run.stop)() && self.best.is_some() {
-            return Ok(false);
-        }
-        // A better plan than the best known uses no pattern dearer than the gap: with all of those the model is exact.
-        let gap = (self.cost() - self.step() - prices.bound).max(0.0) + 1e-6;
-        let most = MOST_PATTERNS / self.problem.services.len().max(1);
-        if gap.is_finite() {
-            let (all, complete) = self.patterns_within(prices, gap, most);
-            if complete {
-                return self.search_patterns(&all, true);
-            }
-        }
-        if !Compact::is_exact(self.problem) {
-            return Ok(false);
-        }
-        let mut compact = Compact::new(self.problem);
-        compact.cost_within(self.bound.cost, self.cost().min(1e9) - self.step());
-        let answer = compact.solve(self.run, self.step() * 0.999)?;
-        if let Some(values) = &answer.values {
-            self.offer(compact.allocation(values));
-        }
-        self.settle(answer.status, answer.bound, "compact model");
-        Ok(self.is_proved())
-    }
-
-    /// Plans of these patterns that are better than the best; where `complete`, that there is none proves the best.
-    fn search_patterns(&mut self, patterns: &[Vec<Pattern>], complete: bool) -> Result<bool, Unsolved> {
-        let model =
-            PatternModel::new(self.problem, patterns, self.bound.cost, self.cost().min(1e9) - self.step());
-        let answer = model.solve(self.run, self.step() * 0.999)?;
-        if let Some(values) = &answer.values {
-            self.offer(model.allocation(values));
-        }
-        if complete {
-            self.settle(answer.status, answer.bound, "pattern model");
-        }
-        Ok(self.is_proved())
-    }
-
-    /// What an exact model's end proves.
-    fn settle(&mut self, status: Status, bound: f64, name: &'static str) {
-        match status {
-            // There is none that is better by a step. Where costs have none, one may still be better by less.
-            Status::Infeasible if self.best.is_some() && self.whole_step().is_some() => {
-                self.bound = Bound { cost: self.cost(), name };
-                self.report(name, self.bound.cost);
-            }
-            Status::Infeasible if self.best.is_some() => self.prove(self.cost() - self.step(), name),
-            Status::Infeasible => {}
-            Status::Optimal | Status::Stopped => {
-                let doubt = if self.whole_step().is_some() { 0.0 } else { bound.abs() * FINEST };
-                self.prove((bound - doubt).min(self.cost()), name);
-            }
-        }
     }
 }
