@@ -34,6 +34,12 @@ impl Admission {
         Admission { bytes: Arc::default(), bytes_max }
     }
 
+    /// How many bytes are in the server.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     #[cfg(test)]
     pub(crate) fn admit(&self, bytes: u64) -> Result<Permit, Failure> {
         let permit = self.permit();

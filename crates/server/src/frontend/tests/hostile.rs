@@ -169,20 +169,17 @@ async fn what_is_not_http_is_cut_off() {
 #[tokio::test]
 async fn bodies_that_come_in_together_are_counted_and_the_one_too_many_is_told_so() {
     let admission = crate::Admission::new(1 << 20);
-    let settings = HttpSettings { admission, ..HttpSettings::default() };
+    let settings = HttpSettings { admission: admission.clone(), ..HttpSettings::default() };
     let server = Running::http_with(settings).await;
     let head = format!("POST {PATH} HTTP/1.1\r\nhost: h\r\ncontent-length: 900000\r\n\r\n");
     let mut slow = TcpStream::connect(server.address).await.unwrap();
     slow.write_all(head.as_bytes()).await.unwrap();
     slow.write_all(&vec![b' '; 800_000]).await.unwrap();
-    // Until the first one has come in, the next may still find room.
-    let large = vec![b' '; 600_000];
-    let answer = loop {
-        let answer = post(server.address, PATH, &[], &large).await;
-        if answer.status != 400 {
-            break answer;
-        }
-    };
+    // Until the first one has come in, the next would find room, and the first none.
+    while admission.held() < 800_000 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let answer = post(server.address, PATH, &[], &vec![b' '; 600_000]).await;
     assert_eq!(answer.status, 429);
     assert!(answer.error().contains("pending_max_mib"), "{}", answer.error());
     assert_alive(&server).await;
