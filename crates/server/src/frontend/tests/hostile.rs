@@ -177,7 +177,7 @@ async fn bodies_that_come_in_together_are_counted_and_the_one_too_many_is_told_s
     slow.write_all(&vec![b' '; 800_000]).await.unwrap();
     // Until the first one has come in, the next would find room, and the first none.
     while admission.held() < 800_000 {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let answer = post(server.address, PATH, &[], &vec![b' '; 600_000]).await;
     assert_eq!(answer.status, 429);
