@@ -55,10 +55,9 @@ class Downbeat(servers.DownbeatServer):
             f"--device=emulated:{DEVICES}",
             "--address=127.0.0.1",
             "--drain-s=0",
-            # Scaled up like all other times: the default of 100 ms is meant for an H200.
-            f"--max-wait-ms={max(100, 100 * cases.SCALE / 15)}",
             *self.flags(),
-            *self.more,
+            # Scaled up like all other times: the default of 100 ms is meant for an H200.
+            *(self.more or [f"--max-wait-ms={max(100, 100 * cases.SCALE / 15)}"]),
         ]
 
 
