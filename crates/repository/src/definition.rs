@@ -39,7 +39,7 @@ pub struct ModelDefinition {
     pub max_batch: u32,
     /// The latency objective of its requests, where it has its own.
     pub slo: Option<Duration>,
-    /// How long a request may wait for others to share its batch, where it has its own limit.
+    /// How long a batch is held back for more requests at most, where it has its own limit.
     pub max_wait: Option<Duration>,
     /// How many of its requests may wait, where it has its own limit.
     pub queue_limit: Option<u32>,

@@ -188,7 +188,10 @@ impl Control {
         match notice {
             Notice::Up(worker) => self.worker_up(worker),
             Notice::Unfit { name, is_child, trouble } => {
-                tracing::error!(worker = name, "a worker cannot work: {trouble}");
+                // Until it has been told to load anything the server is still starting, and ends with that as its last word.
+                if !is_child || self.next_instance > 0 {
+                    tracing::error!(worker = name, "a worker cannot work: {trouble}");
+                }
                 if is_child {
                     self.standing.send_modify(|standing| standing.trouble = Some(trouble));
                 }
@@ -393,16 +396,16 @@ impl Control {
             self.deploy(id);
         } else if let Some(trouble) = instance.troubles.values().next().cloned() {
             self.fail(id, Failure::new(Reason::Invalid, trouble));
-        }
-        // Otherwise there is no worker yet.
-        else if let Some(home) = &instance.home
+        } else if let Some(home) = &instance.home
             && !self.workers.is_empty()
         {
+            // Others have workers: whoever ordered it is not kept waiting for those of this sub-cluster.
             let message =
                 format!("no worker of the sub-cluster {home} is there; it is loaded when one has come");
             let model = instance.definition.name.clone();
             self.done(&model, Err(Failure::new(Reason::Unavailable, message)));
         }
+        // Otherwise there is no worker yet.
     }
 
     fn deploy(&mut self, id: InstanceId) {

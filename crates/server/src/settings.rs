@@ -172,7 +172,7 @@ settings! {
     worker_token / "DOWNBEAT_WORKER_TOKEN" (value_name = "TOKEN", hide_env_values = true): String = String::new();
     /// The SLO of models that set none: from arrival to answer, in milliseconds
     default_slo_ms / "DOWNBEAT_DEFAULT_SLO_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
-    /// A request waits no longer than this for others to share its batch, however long its SLO, in milliseconds
+    /// A batch is held back for more requests no longer than this after its first one came, however long its SLO, in milliseconds
     max_wait_ms / "DOWNBEAT_MAX_WAIT_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
     /// Requests that may wait for one model at once; one more is answered 429 / RESOURCE_EXHAUSTED
     queue_limit / "DOWNBEAT_QUEUE_LIMIT" (value_name = "N"): usize = 8192;
