@@ -125,9 +125,11 @@ impl<P: Policy> Scheduler<P> {
         let mut touched = Vec::new();
         matchmaker.fail(gpu, |batch| {
             let mut answers = Vec::new();
-            let cancelled = |request| out.push(Action::Answer { request, outcome: Outcome::Cancelled });
+            let cancelled = |request: &Request| {
+                out.push(Action::Answer { request: request.id, outcome: Outcome::Cancelled });
+            };
             let homeless = |request: &Request| answers.push(request.id);
-            touched.extend(shard.lose(batch, cancelled, homeless));
+            touched.extend(shard.lose(batch, |_| true, cancelled, homeless));
             for request in answers {
                 out.push(Action::Answer { request, outcome: Outcome::Removed });
             }

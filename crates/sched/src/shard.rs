@@ -233,20 +233,25 @@ impl<P: Policy> Shard<P> {
         true
     }
 
-    /// A batch was lost with its device: its requests go back into their queue. Those that nobody waits for any more are told
-    /// to `cancelled`, those whose model is not here to `homeless`. Returns the model, which is to make a new offer; `None`
-    /// where the batch is not here.
+    /// A batch was lost with its device: those of its requests that are to run `again` go back into their queue. Those that
+    /// are not, or that nobody waits for any more, are told to `cancelled`, those whose model is not here to `homeless`.
+    /// Returns the model, which is to make a new offer; `None` where the batch is not here.
     pub fn lose(
         &mut self,
         batch: BatchId,
-        mut cancelled: impl FnMut(RequestId),
+        mut again: impl FnMut(&Request) -> bool,
+        mut cancelled: impl FnMut(&Request),
         homeless: impl FnMut(&Request),
     ) -> Option<ModelId> {
         let mut lost = self.ledger.strike(batch)?;
-        for &request in &lost.cancelled {
-            lost.requests.retain(|running| running.id != request);
-            cancelled(request);
-        }
+        let gone = lost.cancelled;
+        lost.requests.retain(|request| {
+            let runs_again = again(request) && !gone.contains(&request.id);
+            if !runs_again {
+                cancelled(request);
+            }
+            runs_again
+        });
         match self.model_mut(lost.model) {
             Some(known) => {
                 known.stopped_on(lost.class);

@@ -71,7 +71,7 @@ impl Host for Replay {
         }
     }
 
-    fn answer(&mut self, _: Time, _: RequestId, _: Outcome) {}
+    fn answer(&mut self, _: Time, _: ModelId, _: RequestId, _: Outcome) {}
 
     fn finish(&mut self, now: Time, request: &Request) {
         self.in_slo += u64::from(request.id.0 >= MEASURED && now <= request.deadline + self.reserve);
@@ -170,15 +170,15 @@ fn replay(scenario: &Scenario) -> Came {
         gpus: cluster.gpus.len() as u32,
         ..Settings::default()
     };
-    let mut runtime = Runtime::start(&Adaptive, &settings, clock, hosts.collect())
+    let runtime = Runtime::start(&Adaptive, &settings, clock, hosts.collect())
         .unwrap_or_else(|error| panic!("{error}"));
     for (index, facts) in cluster.models.iter().enumerate() {
         let profiles = (0..).map(ClassId).zip(&facts.profiles);
         let profiles: Vec<_> =
             profiles.filter_map(|(class, profile)| Some((class, profile.clone()?))).collect();
         let model = ModelId(index as u32);
-        runtime.add_model(DomainId(0), model, ModelSpec::new(profiles), facts.rate_rps).expect("room for it");
-        runtime.move_model(model, index % SHARDS);
+        let (spec, shard) = (ModelSpec::new(profiles), index % SHARDS);
+        runtime.add_model_on(DomainId(0), model, spec, facts.rate_rps, shard).expect("room for it");
     }
     for (gpu, class) in (0..).map(GpuId).zip(&cluster.gpus) {
         runtime.join(DomainId(0), gpu, *class).expect("there is a domain");

@@ -1,15 +1,16 @@
 //! Shards and matchmakers connected with each other, before they run.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 
-use downbeat_sched::{ID_LIMIT, Matchmaker, Policy, Shard};
+use downbeat_sched::{ID_LIMIT, Matchmaker, Policy, Shard, Span};
 
 use crate::bell::Bell;
 use crate::board::Board;
+use crate::control::{Control, Domain};
 use crate::desk::{Colleague, Command, Desk};
 use crate::host::{DomainId, Host};
-use crate::matchmaking::{self, Link, Matchmaking};
+use crate::matchmaking::{Link, Matchmaking};
 use crate::posting::Cells;
 use crate::ring::ring;
 use crate::seat::{Seat, Wires};
@@ -19,19 +20,11 @@ use crate::sync::Arc;
 /// Orders or reports on their way between one shard and one matchmaker.
 const ON_THE_WAY: usize = 8_192;
 
-/// All parts of a runtime, connected with each other.
+/// All parts of a runtime, connected with each other, with what wakes each.
 pub(crate) struct Assembly<P: Policy, H> {
-    pub(crate) desks: Vec<(Desk<P, H>, Colleague<P>)>,
-    pub(crate) matchmakers: Vec<Ready<P>>,
-    pub(crate) cells: Arc<Cells>,
-}
-
-/// A matchmaker, with what others know of it.
-pub(crate) struct Ready<P: Policy> {
-    pub(crate) part: Matchmaking<P>,
-    pub(crate) commands: Sender<matchmaking::Command>,
-    pub(crate) bell: Arc<Bell>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) desks: Vec<(Desk<P, H>, Arc<Bell>)>,
+    pub(crate) matchmakers: Vec<(Matchmaking<P>, Arc<Bell>)>,
+    pub(crate) control: Control<P>,
 }
 
 /// A shard's desk before all its seats are there.
@@ -50,9 +43,16 @@ impl<P: Policy, H: Host> Assembly<P, H> {
             return Err(RuntimeError::Threads { shards, domains });
         }
         let cells = Arc::new(Cells::new(settings.models.min(ID_LIMIT)));
-        let mut desks: Vec<Prepared<P>> = (0..shards).map(|_| Prepared::new()).collect();
-        let matchmakers = (0..domains)
-            .map(|domain| connect(DomainId(domain), policy, settings, &cells, &mut desks))
+        // Where all take turns on one thread, there is one to wake.
+        let only = Arc::new(Bell::default());
+        let bell = || if settings.together { Arc::clone(&only) } else { Arc::default() };
+        let mut desks: Vec<Prepared<P>> = (0..shards).map(|_| Prepared::new(bell())).collect();
+        let connect = |domain| connect(DomainId(domain), policy, settings, bell(), &cells, &mut desks);
+        let (matchmakers, known): (Vec<_>, Vec<_>) = (0..domains).map(connect).unzip();
+        let matchmakers = matchmakers
+            .into_iter()
+            .zip(&known)
+            .map(|(part, known)| (part, Arc::clone(&known.bell)))
             .collect();
         let colleagues: Vec<_> = desks.iter().map(|desk| desk.colleague.clone()).collect();
         let desks = hosts
@@ -66,11 +66,12 @@ impl<P: Policy, H: Host> Assembly<P, H> {
                     commands,
                     Arc::clone(&colleague.called),
                     colleagues.clone(),
+                    settings.grace,
                 );
-                (desk, colleague)
+                (desk, colleague.bell)
             })
             .collect();
-        Ok(Assembly { desks, matchmakers, cells })
+        Ok(Assembly { desks, matchmakers, control: Control::new(colleagues, known, cells) })
     }
 }
 
@@ -79,10 +80,13 @@ fn connect<P: Policy>(
     domain: DomainId,
     policy: &P,
     settings: &Settings,
+    bell: Arc<Bell>,
     cells: &Arc<Cells>,
     desks: &mut [Prepared<P>],
-) -> Ready<P> {
-    let bell = Arc::new(Bell::default());
+) -> (Matchmaking<P>, Domain) {
+    // Only where one can be late, and the other does not know.
+    let apart = !settings.together && settings.grace > Span::ZERO;
+    let slack = if apart { Span::from_nanos(settings.notice.as_nanos() / 2) } else { Span::ZERO };
     let board = Arc::new(Board::new());
     let shards = desks.len() as u32;
     let mut links = Vec::new();
@@ -108,18 +112,18 @@ fn connect<P: Policy>(
         };
         let mut shard = Shard::new(settings.delays, index.into(), shards);
         shard.be_brief(settings.notice);
-        desk.seats.push(Seat::new(domain, index, shard, policy.clone(), wires));
+        desk.seats.push(Seat::new(domain, index, shard, policy.clone(), wires, slack));
     }
     let mut matchmaker = Matchmaker::new(policy.clone(), settings.delays);
     matchmaker.reserve(cells.len() as usize, settings.gpus.min(ID_LIMIT) as usize);
     let (commands, received) = mpsc::channel();
     let part = Matchmaking::new(matchmaker, links, Arc::clone(cells), Arc::clone(&board), received);
-    Ready { part, commands, bell, board }
+    (part, Domain { commands, bell, board })
 }
 
 impl<P: Policy> Prepared<P> {
-    fn new() -> Self {
+    fn new(bell: Arc<Bell>) -> Self {
         let (sender, commands) = mpsc::channel();
-        Prepared { colleague: Colleague::new(sender), commands, seats: Vec::new() }
+        Prepared { colleague: Colleague::new(sender, bell), commands, seats: Vec::new() }
     }
 }

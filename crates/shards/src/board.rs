@@ -72,6 +72,7 @@ const STALE: Span = Span::from_micros(200);
 pub(crate) struct Horizon<P: Policy> {
     policy: P,
     classes: Vec<Seen<P::Guard>>,
+    present: ClassSet,
     read_at: Time,
 }
 
@@ -85,18 +86,25 @@ struct Seen<G> {
 
 impl<P: Policy> Horizon<P> {
     pub(crate) fn new(policy: P) -> Horizon<P> {
-        Horizon { policy, classes: Vec::new(), read_at: Time::ZERO }
+        Horizon { policy, classes: Vec::new(), present: ClassSet::default(), read_at: Time::ZERO }
     }
 
-    /// Whether it is time to read the board again.
+    /// Whether it is time to read the board again. That a class has got its first device or lost its last is news at any
+    /// time: requests may wait for it.
     #[inline]
-    pub(crate) fn is_stale(&self, now: Time) -> bool {
-        now.since(self.read_at) >= STALE
+    pub(crate) fn is_stale(&self, now: Time, board: &Board) -> bool {
+        now.since(self.read_at) >= STALE || self.present != board.present()
+    }
+
+    /// The classes of which there was a device.
+    pub(crate) fn present(&self) -> ClassSet {
+        self.present
     }
 
     pub(crate) fn read(&mut self, now: Time, board: &Board) {
         self.read_at = now;
-        let classes = u64::BITS - board.present().bits().leading_zeros();
+        self.present = board.present();
+        let classes = u64::BITS - self.present.bits().leading_zeros();
         self.classes.resize(classes as usize, Seen::default());
         for (class, seen) in (0..).map(ClassId).zip(&mut self.classes) {
             let pressure = board.pressure(class);

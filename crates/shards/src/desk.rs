@@ -3,14 +3,14 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use downbeat_sched::{
-    ClassId, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Time,
+    ClassId, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Span, Time,
 };
 
 use crate::bell::Bell;
 use crate::host::{DomainId, Host, Inlet};
 use crate::message::Order;
 use crate::posting::{Cell, Cells};
-use crate::rhythm::Rhythm;
+use crate::rhythm::{Rhythm, forgiven};
 use crate::seat::Seat;
 use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
@@ -20,6 +20,8 @@ pub(crate) enum Command<P: Policy> {
         domain: DomainId,
         model: ModelId,
         spec: Box<ModelSpec>,
+        /// Nobody has it, or knows where it was.
+        fresh: bool,
     },
     Remove {
         model: ModelId,
@@ -49,6 +51,7 @@ pub(crate) enum Command<P: Policy> {
     Grant {
         domain: DomainId,
         grant: Grant,
+        at: Time,
     },
     Stop,
 }
@@ -70,6 +73,7 @@ pub(crate) struct Desk<P: Policy, H> {
     commands: Receiver<Command<P>>,
     called: Arc<AtomicBool>,
     colleagues: Vec<Colleague<P>>,
+    grace: Span,
 }
 
 /// Another shard's thread.
@@ -91,8 +95,8 @@ impl<P: Policy> Clone for Colleague<P> {
 }
 
 impl<P: Policy> Colleague<P> {
-    pub(crate) fn new(commands: Sender<Command<P>>) -> Self {
-        Colleague { commands, called: Arc::default(), bell: Arc::default() }
+    pub(crate) fn new(commands: Sender<Command<P>>, bell: Arc<Bell>) -> Self {
+        Colleague { commands, called: Arc::default(), bell }
     }
 
     pub(crate) fn tell(&self, command: Command<P>) {
@@ -121,17 +125,21 @@ impl<P: Policy, H: Host> Desk<P, H> {
         commands: Receiver<Command<P>>,
         called: Arc<AtomicBool>,
         colleagues: Vec<Colleague<P>>,
+        grace: Span,
     ) -> Self {
         let homes = vec![Home::Unknown; cells.len() as usize];
-        Desk { host, seats, homes, inlet: Inlet::default(), cells, commands, called, colleagues }
+        Desk { host, seats, homes, inlet: Inlet::default(), cells, commands, called, colleagues, grace }
     }
 
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self, mut rhythm: Rhythm) -> H {
         loop {
-            let now = rhythm.now();
+            let (now, due) = rhythm.now_and_due(|_| self.wake_at());
+            if let Some(due) = due {
+                self.settle(due);
+            }
             let Some(worked) = self.turn(now) else { return self.host };
-            rhythm.pause(now, worked, || self.wake_at());
+            rhythm.pause(worked, || self.wake_at());
         }
     }
 
@@ -150,6 +158,16 @@ impl<P: Policy, H: Host> Desk<P, H> {
                 return None;
             }
         }
+        worked |= self.carry_out_orders(now);
+        worked |= self.take_in(now);
+        worked |= self.settle(now);
+        Some(worked)
+    }
+
+    /// Carries out what the matchmakers say.
+    #[inline]
+    pub(crate) fn carry_out_orders(&mut self, now: Time) -> bool {
+        let mut worked = false;
         for seat in 0..self.seats.len() {
             for _ in 0..ORDERS {
                 let Some(order) = self.seats[seat].next_order() else { break };
@@ -157,11 +175,17 @@ impl<P: Policy, H: Host> Desk<P, H> {
                 worked = true;
             }
         }
-        worked |= self.take_in(now);
+        worked
+    }
+
+    /// Makes all offers that are due.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Time) -> bool {
+        let mut worked = false;
         for seat in &mut self.seats {
             worked |= seat.settle(now, &mut self.host);
         }
-        Some(worked)
+        worked
     }
 
     /// Carries out some commands; `false` to stop.
@@ -232,7 +256,7 @@ impl<P: Policy, H: Host> Desk<P, H> {
             },
         };
         if let Err(outcome) = arrived {
-            self.host.answer(now, request.id, outcome);
+            self.host.answer(now, request.model, request.id, outcome);
         }
     }
 
@@ -240,7 +264,7 @@ impl<P: Policy, H: Host> Desk<P, H> {
         // It may run in a batch that was started here, even if its model is elsewhere by now.
         let waited = self.seats.iter_mut().any(|seat| seat.cancel(request));
         if waited {
-            self.host.answer(now, request.id, Outcome::Cancelled);
+            self.host.answer(now, request.model, request.id, Outcome::Cancelled);
             return;
         }
         let elsewhere = match self.home(request.model) {
@@ -257,13 +281,13 @@ impl<P: Policy, H: Host> Desk<P, H> {
         match self.home(request.model) {
             Home::Here(seat) if self.seats[usize::from(seat)].requeue(request) => {}
             Home::Away(to) => self.colleagues[usize::from(to)].tell(Command::Requeue(*request)),
-            _ => self.host.answer(now, request.id, Outcome::Removed),
+            _ => self.host.answer(now, request.model, request.id, Outcome::Removed),
         }
     }
 
     fn order(&mut self, now: Time, seat: usize, order: &Order) {
         match *order {
-            Order::Grant(grant) => self.grant(now, seat, &grant),
+            Order::Grant(grant, at) => self.grant(now, seat, &grant, at),
             Order::Lost(batch) => {
                 let mut homeless = Vec::new();
                 self.seats[seat].lose(now, batch, &mut self.host, |request| homeless.push(*request));
@@ -272,39 +296,49 @@ impl<P: Policy, H: Host> Desk<P, H> {
         }
     }
 
-    fn grant(&mut self, now: Time, seat: usize, grant: &Grant) {
+    fn grant(&mut self, now: Time, seat: usize, grant: &Grant, at: Time) {
         if let Home::Away(to) = self.home(grant.model) {
             let domain = self.seats[seat].domain;
-            return self.colleagues[usize::from(to)].tell(Command::Grant { domain, grant: *grant });
+            return self.colleagues[usize::from(to)].tell(Command::Grant { domain, grant: *grant, at });
         }
-        self.seats[seat].carry_out(now, grant, &mut self.host);
+        let at = if self.grace == Span::ZERO { now } else { forgiven(at.min(now), now, self.grace) };
+        self.seats[seat].carry_out(now, at, grant, &mut self.host);
     }
 
     fn command(&mut self, now: Time, command: Command<P>) {
         match command {
-            Command::Add { domain, model, spec } => {
-                if let Some(seat) = self.seats.get_mut(usize::from(domain.0)) {
-                    seat.add(model, *spec);
-                    self.homes[model.0 as usize] = Home::Here(domain.0);
+            Command::Add { domain, model, spec, fresh } => match self.home(model) {
+                Home::Away(to) if !fresh => {
+                    self.colleagues[usize::from(to)].tell(Command::Add { domain, model, spec, fresh });
                 }
-            }
+                _ => {
+                    if let Some(seat) = self.seats.get_mut(usize::from(domain.0)) {
+                        seat.add(model, *spec);
+                        self.homes[model.0 as usize] = Home::Here(domain.0);
+                    }
+                    self.cells.of(model).carry_out();
+                }
+            },
             Command::Remove { model } => match self.home(model) {
-                Home::Here(seat) => {
-                    self.seats[usize::from(seat)].remove(now, model, &mut self.host);
-                    self.homes[model.0 as usize] = Home::Unknown;
+                Home::Away(to) => self.colleagues[usize::from(to)].tell(Command::Remove { model }),
+                home => {
+                    if let Home::Here(seat) = home {
+                        self.seats[usize::from(seat)].remove(now, model, &mut self.host);
+                        self.homes[model.0 as usize] = Home::Unknown;
+                    }
+                    self.cells.of(model).carry_out();
                 }
-                Home::Away(to) => {
-                    self.homes[model.0 as usize] = Home::Unknown;
-                    self.colleagues[usize::from(to)].tell(Command::Remove { model });
-                }
-                Home::Unknown => {}
             },
             Command::SetProfile { model, class, profile } => match self.home(model) {
-                Home::Here(seat) => self.seats[usize::from(seat)].set_profile(model, class, profile),
                 Home::Away(to) => {
                     self.colleagues[usize::from(to)].tell(Command::SetProfile { model, class, profile });
                 }
-                Home::Unknown => {}
+                home => {
+                    if let Home::Here(seat) = home {
+                        self.seats[usize::from(seat)].set_profile(model, class, profile);
+                    }
+                    self.cells.of(model).carry_out();
+                }
             },
             Command::GiveAway { model, to } => match self.home(model) {
                 Home::Here(seat) => {
@@ -318,16 +352,17 @@ impl<P: Policy, H: Host> Desk<P, H> {
                 Home::Away(now_at) => {
                     self.colleagues[usize::from(now_at)].tell(Command::GiveAway { model, to });
                 }
-                Home::Unknown => {}
+                Home::Unknown => self.cells.of(model).carry_out(),
             },
             Command::Adopt { domain, model, moving } => {
                 self.homes[model.0 as usize] = Home::Here(domain.0);
                 self.seats[usize::from(domain.0)].adopt(model, moving);
+                self.cells.of(model).carry_out();
             }
             Command::Arrived(request) => self.arrived(now, &request),
             Command::Cancelled(request) => self.cancelled(now, &request),
             Command::Requeue(request) => self.requeue(now, &request),
-            Command::Grant { domain, grant } => self.grant(now, usize::from(domain.0), &grant),
+            Command::Grant { domain, grant, at } => self.grant(now, usize::from(domain.0), &grant, at),
             Command::Stop => {}
         }
     }

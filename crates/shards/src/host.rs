@@ -9,7 +9,7 @@ pub struct DomainId(pub u16);
 /// What surrounds one shard, on the shard's thread.
 ///
 /// The shard asks it in every turn what has happened, and tells it what to do. None of this may block. What comes in
-/// from other threads is followed by [`Waker::wake`](crate::Waker::wake), or it would be seen only when the shard wakes up by itself.
+/// from other threads is followed by [`Control::wake`](crate::Control::wake), or it would be seen only when the shard wakes up by itself.
 pub trait Host: Send + 'static {
     /// Whether anything has happened by `now`: puts it into the inlet, in groups as it comes. What is left out, because
     /// there is too much at once, is asked for again in the next turn.
@@ -23,8 +23,14 @@ pub trait Host: Send + 'static {
     /// A batch is to run on a device, after what that was sent before.
     fn start(&mut self, now: Time, launch: &Launch, requests: &[Request]);
 
-    /// A request leaves without running.
-    fn answer(&mut self, now: Time, request: RequestId, outcome: Outcome);
+    /// A request of a model leaves without running.
+    fn answer(&mut self, now: Time, model: ModelId, request: RequestId, outcome: Outcome);
+
+    /// A request's batch was lost with its device. `false` where it is not to run again; then it leaves as cancelled.
+    fn lost(&mut self, now: Time, request: &Request) -> bool {
+        let _ = (now, request);
+        true
+    }
 
     /// A request leaves because its batch has finished.
     fn finish(&mut self, now: Time, request: &Request);
@@ -79,4 +85,6 @@ pub struct Launch {
     pub rows: u32,
     /// Why it starts now.
     pub reason: Release,
+    /// When it was decided; where a thread was late for it by no more than [`Settings::grace`](crate::Settings::grace), when it should have been.
+    pub decided_at: Time,
 }

@@ -30,7 +30,11 @@ mod board;
 #[cfg(not(loom))]
 mod clock;
 #[cfg(not(loom))]
+mod control;
+#[cfg(not(loom))]
 mod desk;
+#[cfg(not(loom))]
+mod ensemble;
 #[cfg(not(loom))]
 mod host;
 #[cfg(not(loom))]
@@ -44,8 +48,6 @@ mod pin;
 #[cfg(not(loom))]
 mod posting;
 #[cfg(not(loom))]
-mod rehearsal;
-#[cfg(not(loom))]
 mod rhythm;
 #[cfg(not(loom))]
 mod runtime;
@@ -57,14 +59,16 @@ mod settings;
 #[cfg(not(loom))]
 pub use clock::Clock;
 #[cfg(not(loom))]
+pub use control::Control;
+#[cfg(not(loom))]
+pub use ensemble::Ensemble;
+#[cfg(not(loom))]
 pub use host::{DomainId, Finished, Host, Inlet, Launch};
 #[cfg(not(loom))]
 pub use load::{EmulatedDevices, LagReport, Load, LoadError, LoadReport};
 #[cfg(not(loom))]
 pub use posting::CLASSES_PER_MODEL;
 #[cfg(not(loom))]
-pub use rehearsal::Rehearsal;
-#[cfg(not(loom))]
-pub use runtime::{Router, Runtime, Waker};
+pub use runtime::Runtime;
 #[cfg(not(loom))]
 pub use settings::{MOST_THREADS, RuntimeError, Settings};

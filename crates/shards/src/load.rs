@@ -113,7 +113,7 @@ impl Load {
         let hosts = (0u16..).zip(&placed).map(|(index, models)| {
             Generator::new(self, index, models, &weights, begin, Arc::clone(&devices), account.clone())
         });
-        let mut runtime = Runtime::start(&Adaptive, &settings, clock, hosts.collect())?;
+        let runtime = Runtime::start(&Adaptive, &settings, clock, hosts.collect())?;
         for (shard, models) in placed.iter().enumerate() {
             for &model in models {
                 let spec = ModelSpec::new([(ClassId(0), profile.clone())]);

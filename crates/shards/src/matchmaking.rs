@@ -14,12 +14,23 @@ use crate::ring::{Consumer, Producer};
 use crate::sync::Arc;
 
 /// What a matchmaker is told by others than its shards.
-#[derive(Clone, Copy, Debug)]
 pub(crate) enum Command {
-    Join { gpu: GpuId, class: ClassId },
-    Leave { gpu: GpuId },
-    Fail { gpu: GpuId },
-    Late { gpu: GpuId, free_at: Time },
+    Join {
+        gpu: GpuId,
+        class: ClassId,
+    },
+    /// Say when the device has been sent its last batch.
+    Leave {
+        gpu: GpuId,
+        settled: Box<dyn FnOnce() + Send>,
+    },
+    Fail {
+        gpu: GpuId,
+    },
+    Late {
+        gpu: GpuId,
+        free_at: Time,
+    },
     Stop,
 }
 
@@ -52,6 +63,10 @@ pub(crate) struct Matchmaking<P: Policy> {
     posting: Posting,
     /// Devices that failed, and batches lost with them.
     lost: Vec<BatchId>,
+    /// Devices that leave while a grant of them is under way, and who is to know when it is not.
+    leaving: Vec<(GpuId, Box<dyn FnOnce() + Send>)>,
+    /// Classes below this have had a device.
+    classes: u16,
 }
 
 impl<P: Policy> Matchmaking<P> {
@@ -73,15 +88,20 @@ impl<P: Policy> Matchmaking<P> {
             shards: vec![0; models],
             posting: Posting::default(),
             lost: Vec::new(),
+            leaving: Vec::new(),
+            classes: 0,
         }
     }
 
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self, mut rhythm: Rhythm) {
         loop {
-            let now = rhythm.now();
+            let (now, due) = rhythm.now_and_due(|before| self.wake_at(before));
+            if let Some(due) = due {
+                self.grant(due);
+            }
             let Some(worked) = self.turn(now) else { return };
-            rhythm.pause(now, worked, || self.wake_at(now));
+            rhythm.pause(worked, || self.wake_at(now));
         }
     }
 
@@ -113,19 +133,34 @@ impl<P: Policy> Matchmaking<P> {
             self.command(now, command);
             worked = true;
         }
-        while let Some(grant) = self.matchmaker.grant(now) {
-            let model = grant.model.0 as usize;
-            self.granted[model] = self.granted[model].wrapping_add(1);
-            self.links[usize::from(self.shards[model])].order(Order::Grant(grant));
-            worked = true;
-        }
+        worked |= self.grant(now);
         if worked {
             self.publish();
+            self.say_what_is_settled();
         }
         for link in &mut self.links {
             worked |= link.deliver();
         }
         Some(worked)
+    }
+
+    /// Gives away what can be.
+    fn grant(&mut self, now: Time) -> bool {
+        let mut worked = false;
+        while let Some(grant) = self.matchmaker.grant(now) {
+            let model = grant.model.0 as usize;
+            self.granted[model] = self.granted[model].wrapping_add(1);
+            self.links[usize::from(self.shards[model])].order(Order::Grant(grant, now));
+            worked = true;
+        }
+        worked
+    }
+
+    fn say_what_is_settled(&mut self) {
+        let Matchmaking { matchmaker, leaving, .. } = self;
+        for (_, settled) in leaving.extract_if(.., |(gpu, _)| !matchmaker.is_reserved(*gpu)) {
+            settled();
+        }
     }
 
     /// Reads the latest posting of a model.
@@ -162,7 +197,10 @@ impl<P: Policy> Matchmaking<P> {
     fn command(&mut self, now: Time, command: Command) {
         match command {
             Command::Join { gpu, class } => drop(self.matchmaker.join(gpu, class, now)),
-            Command::Leave { gpu } => self.matchmaker.leave(gpu),
+            Command::Leave { gpu, settled } => {
+                self.matchmaker.leave(gpu);
+                self.leaving.push((gpu, settled));
+            }
             Command::Late { gpu, free_at } => self.matchmaker.late(gpu, free_at, now),
             Command::Fail { gpu } => {
                 let Matchmaking { matchmaker, lost, .. } = self;
@@ -182,8 +220,10 @@ impl<P: Policy> Matchmaking<P> {
 
     /// Lets the shards know how hard each class is pressed.
     fn publish(&mut self) {
-        let classes = (u64::BITS - self.matchmaker.present().bits().leading_zeros()).min(CLASS_LIMIT.into());
-        for class in (0..classes as u16).map(ClassId) {
+        let present = (u64::BITS - self.matchmaker.present().bits().leading_zeros()).min(CLASS_LIMIT.into());
+        // Also of those that have none any more: that some are needed is news to who scales.
+        self.classes = self.classes.max(present as u16);
+        for class in (0..self.classes).map(ClassId) {
             self.board.publish(class, &self.matchmaker.pressure(class));
         }
     }

@@ -7,8 +7,8 @@ use crate::ring::Words;
 /// From a matchmaker to a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// A device for one of its models.
-    Grant(Grant),
+    /// A device for one of its models, and when that was decided.
+    Grant(Grant, Time),
     /// A batch that it sent was lost with its device.
     Lost(BatchId),
 }
@@ -48,10 +48,10 @@ impl Words for Order {
     fn pack(self) -> [u64; 4] {
         match self {
             Order::Lost(batch) => [0, batch.0, 0, 0],
-            Order::Grant(Grant { model, gpu, life, class, free_at, reason }) => {
+            Order::Grant(Grant { model, gpu, life, class, free_at, reason }, at) => {
                 let reason = RELEASES.iter().position(|&other| other == reason).unwrap_or(0) as u32;
                 let kind = 1 | reason << 8 | u32::from(class.0) << 16;
-                [halves(kind, life), halves(model.0, gpu.0), free_at.as_nanos(), 0]
+                [halves(kind, life), halves(model.0, gpu.0), free_at.as_nanos(), at.as_nanos()]
             }
         }
     }
@@ -61,14 +61,15 @@ impl Words for Order {
         if kind & 1 == 0 {
             return Order::Lost(BatchId(words[1]));
         }
-        Order::Grant(Grant {
+        let grant = Grant {
             model: ModelId(low(words[1])),
             gpu: GpuId(high(words[1])),
             life: high(words[0]),
             class: ClassId((kind >> 16) as u16),
             free_at: Time::from_nanos(words[2]),
             reason: RELEASES[(kind >> 8 & 3) as usize],
-        })
+        };
+        Order::Grant(grant, Time::from_nanos(words[3]))
     }
 }
 
@@ -124,7 +125,8 @@ mod tests {
         let at = Time::from_nanos(1 << 61);
         for reason in RELEASES {
             let grant = Grant { model: ModelId(1 << 21), gpu, life, class: ClassId(63), free_at: at, reason };
-            assert_eq!(Order::unpack(Order::Grant(grant).pack()), Order::Grant(grant));
+            let order = Order::Grant(grant, at + Span::from_nanos(5));
+            assert_eq!(Order::unpack(order.pack()), order);
         }
         assert_eq!(Order::unpack(Order::Lost(batch).pack()), Order::Lost(batch));
         let sent = Sent { batch, ready_at: at, latency: Span::from_nanos(9) };

@@ -25,6 +25,8 @@ pub(crate) struct Cell {
     home: AtomicU64,
     /// One more than the number of the shard that should have it; 0 where it was removed or never added.
     route: AtomicU64,
+    /// How much of what the model was told by [`Control`](crate::Control) has been carried out.
+    carried_out: AtomicU64,
 }
 
 /// A posting, as the matchmaker reads it. Kept to be filled again.
@@ -61,6 +63,15 @@ impl Cell {
 
     pub(crate) fn set_route(&self, shard: Option<u16>) {
         self.route.store(number(shard), Ordering::Release);
+    }
+
+    /// How often something that the model was told has been carried out.
+    pub(crate) fn carried_out(&self) -> u64 {
+        self.carried_out.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn carry_out(&self) {
+        self.carried_out.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The rows that came for the model in about the last second, when it last posted.

@@ -1,7 +1,7 @@
 //! A shard's place in one domain: its models there, and the way to the matchmaker.
 
 use downbeat_sched::{
-    ClassSet, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Sent, Shard,
+    ClassSet, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Sent, Shard, Span,
     Taken, Time,
 };
 
@@ -32,6 +32,8 @@ pub(crate) struct Seat<P: Policy> {
     sweep: Option<(u32, ClassSet)>,
     /// Whether the matchmaker must be woken.
     news: bool,
+    /// How long after its time an offer is made anew: a grant may be on its way for a request that would be given up.
+    slack: Span,
 }
 
 /// What connects a seat to its matchmaker.
@@ -45,7 +47,14 @@ pub(crate) struct Wires {
 }
 
 impl<P: Policy> Seat<P> {
-    pub(crate) fn new(domain: DomainId, index: u16, shard: Shard<P>, policy: P, wires: Wires) -> Seat<P> {
+    pub(crate) fn new(
+        domain: DomainId,
+        index: u16,
+        shard: Shard<P>,
+        policy: P,
+        wires: Wires,
+        slack: Span,
+    ) -> Seat<P> {
         let is_touched = vec![false; wires.cells.len() as usize];
         Seat {
             domain,
@@ -57,6 +66,7 @@ impl<P: Policy> Seat<P> {
             is_touched,
             sweep: None,
             news: false,
+            slack,
         }
     }
 
@@ -68,7 +78,7 @@ impl<P: Policy> Seat<P> {
     }
 
     pub(crate) fn remove<H: Host>(&mut self, now: Time, model: ModelId, host: &mut H) {
-        if self.shard.remove(model, |request| host.answer(now, request, Outcome::Removed)) {
+        if self.shard.remove(model, |request| host.answer(now, model, request, Outcome::Removed)) {
             let cell = self.wires.cells.of(model);
             let listed = cell.post_gone(self.index);
             cell.set_home(None);
@@ -132,9 +142,10 @@ impl<P: Policy> Seat<P> {
     }
 
     /// Carries out a grant. The model has seen it then, whatever comes of it.
-    pub(crate) fn carry_out<H: Host>(&mut self, now: Time, grant: &Grant, host: &mut H) {
+    /// It counts as carried out `at` that time, when it was decided.
+    pub(crate) fn carry_out<H: Host>(&mut self, now: Time, at: Time, grant: &Grant, host: &mut H) {
         let Grant { model, gpu, life, class, reason, .. } = *grant;
-        let report = match self.shard.take(now, grant) {
+        let report = match self.shard.take(at, grant) {
             Some(Taken { batch, rows, ready_at, start_at, finish_at, latency, requests }) => {
                 let domain = self.domain;
                 let launch = Launch {
@@ -149,6 +160,7 @@ impl<P: Policy> Seat<P> {
                     latency,
                     rows,
                     reason,
+                    decided_at: at,
                 };
                 host.start(now, &launch, requests);
                 Report::Sent { gpu, life, sent: Sent { batch, ready_at, latency }, finish_at }
@@ -171,8 +183,13 @@ impl<P: Policy> Seat<P> {
         host: &mut H,
         homeless: impl FnMut(&Request),
     ) {
-        let cancelled = |request| host.answer(now, request, Outcome::Cancelled);
-        if let Some(model) = self.shard.lose(batch, cancelled, homeless) {
+        let mut given_up = Vec::new();
+        let again = |request: &Request| host.lost(now, request);
+        let lost = self.shard.lose(batch, again, |request| given_up.push(*request), homeless);
+        for request in given_up {
+            host.answer(now, request.model, request.id, Outcome::Cancelled);
+        }
+        if let Some(model) = lost {
             self.touch(model);
         }
     }
@@ -189,7 +206,7 @@ impl<P: Policy> Seat<P> {
     #[inline]
     pub(crate) fn settle<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
         let quiet = self.touched.is_empty() && !self.news && self.wake_at() > now;
-        if quiet && !self.horizon.is_stale(now) {
+        if quiet && !self.horizon.is_stale(now, &self.wires.board) {
             return false;
         }
         self.make_offers(now, host)
@@ -197,7 +214,7 @@ impl<P: Policy> Seat<P> {
 
     #[inline(never)]
     fn make_offers<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
-        if self.horizon.is_stale(now) {
+        if self.horizon.is_stale(now, &self.wires.board) {
             self.horizon.read(now, &self.wires.board);
             self.notice_classes();
         }
@@ -209,7 +226,7 @@ impl<P: Policy> Seat<P> {
             self.is_touched[model.0 as usize] = false;
             self.offer(now, model, host);
         }
-        while let Some(model) = self.shard.due(now) {
+        while let Some(model) = self.shard.due(now - self.slack) {
             worked = true;
             self.offer(now, model, host);
         }
@@ -221,12 +238,12 @@ impl<P: Policy> Seat<P> {
     }
 
     pub(crate) fn wake_at(&self) -> Time {
-        if self.sweep.is_some() { Time::ZERO } else { self.shard.wake_at() }
+        if self.sweep.is_some() { Time::ZERO } else { self.shard.wake_at() + self.slack }
     }
 
     /// Looks whether a class has got its first device or lost its last: then models have to know, some in each turn.
     fn notice_classes(&mut self) {
-        let changed = self.shard.set_present(self.wires.board.present());
+        let changed = self.shard.set_present(self.horizon.present());
         if changed.bits() != 0 {
             let so_far = self.sweep.map_or(ClassSet::default(), |(_, classes)| classes);
             // What changed before is told again from the beginning, which harms nobody.
@@ -257,9 +274,9 @@ impl<P: Policy> Seat<P> {
 
     fn offer<H: Host>(&mut self, now: Time, model: ModelId, host: &mut H) {
         let lately = self.shard.lately(model);
-        let Some(offer) = self.shard.offer(now, model, &self.horizon) else { return };
+        let Some(offer) = self.shard.offer(now - self.slack, model, &self.horizon) else { return };
         for &request in &offer.expired {
-            host.answer(now, request, Outcome::Expired);
+            host.answer(now, model, request, Outcome::Expired);
         }
         let listed = self.wires.cells.of(model).post(self.index, offer, lately);
         self.list(listed, model);

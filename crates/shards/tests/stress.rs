@@ -86,7 +86,7 @@ impl Host for Chaos {
         self.running.push((finish_at, Finished { domain, gpu, batch, at: finish_at }));
     }
 
-    fn answer(&mut self, _: Time, request: RequestId, outcome: Outcome) {
+    fn answer(&mut self, _: Time, _: ModelId, request: RequestId, outcome: Outcome) {
         let mut books = self.books.lock().unwrap();
         *books.left.entry(request.0).or_default() += 1;
         *books.outcomes.entry(outcome).or_default() += 1;
@@ -110,7 +110,7 @@ fn spec(random: &mut Xoshiro256PlusPlus) -> ModelSpec {
     ModelSpec { queue_limit: 500, ..ModelSpec::new(profiles) }
 }
 
-fn stress(seed: u64, shards: usize, spin: bool) {
+fn stress(seed: u64, shards: usize, arrange: impl FnOnce(&mut Settings)) {
     let clock = Clock::start();
     let (stop, next_id, books) =
         (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default(), Arc::<Mutex<Books>>::default());
@@ -125,15 +125,15 @@ fn stress(seed: u64, shards: usize, spin: bool) {
         books: Arc::clone(&books),
     });
     let hosts = hosts.collect();
-    let settings = Settings {
+    let mut settings = Settings {
         delays: Delays { control: Span::from_micros(100), data: Span::from_micros(10) },
         domains: DOMAINS,
         models: MODELS,
         gpus: GPUS,
-        spin,
         ..Settings::default()
     };
-    let mut runtime = Runtime::start(&Adaptive, &settings, clock, hosts).unwrap();
+    arrange(&mut settings);
+    let runtime = Runtime::start(&Adaptive, &settings, clock, hosts).unwrap();
     let domain_of = |number: u32| DomainId((number % u32::from(DOMAINS)) as u16);
     for model in 0..MODELS {
         runtime.add_model(domain_of(model), ModelId(model), spec(&mut random), 0.0).unwrap();
@@ -148,10 +148,10 @@ fn stress(seed: u64, shards: usize, spin: bool) {
         let model = ModelId(random.random_range(0..MODELS));
         match random.random_range(0..100) {
             0..=24 => runtime.fail(domain, gpu).unwrap(),
-            25..=29 => runtime.leave(domain, gpu).unwrap(),
+            25..=29 => runtime.leave(domain, gpu, || ()).unwrap(),
             30..=64 => runtime.join(domain, gpu, class).unwrap(),
             65..=69 => runtime.late(domain, gpu, clock.now() + Span::from_micros(500)).unwrap(),
-            70..=84 => runtime.move_model(model, random.random_range(0..shards)),
+            70..=84 => drop(runtime.move_model(model, random.random_range(0..shards))),
             85..=89 => runtime.remove_model(model),
             90..=94 => {
                 runtime.add_model(domain_of(model.0), model, spec(&mut random), 0.0).unwrap();
@@ -184,15 +184,28 @@ fn stress(seed: u64, shards: usize, spin: bool) {
 
 #[test]
 fn every_request_leaves_exactly_once_while_devices_and_models_come_go_and_fail() {
-    stress(1, 3, false);
+    stress(1, 3, |_| ());
 }
 
 #[test]
 fn every_request_leaves_exactly_once_on_a_single_shard() {
-    stress(2, 1, false);
+    stress(2, 1, |_| ());
 }
 
 #[test]
 fn every_request_leaves_exactly_once_with_threads_that_never_sleep() {
-    stress(3, 2, true);
+    stress(3, 2, |settings| settings.spin = true);
+}
+
+#[test]
+fn every_request_leaves_exactly_once_with_everything_on_one_thread() {
+    stress(4, 2, |settings| {
+        settings.together = true;
+        settings.grace = Span::from_millis(20);
+    });
+}
+
+#[test]
+fn every_request_leaves_exactly_once_where_late_threads_are_forgiven() {
+    stress(5, 3, |settings| settings.grace = Span::from_millis(20));
 }

@@ -83,6 +83,11 @@ impl<P: Policy> Matchmaker<P> {
         }
     }
 
+    /// Whether a device was granted and nothing was heard of what came of it.
+    pub fn is_reserved(&self, id: GpuId) -> bool {
+        self.fleet.get(id).is_some_and(|gpu| gpu.reserved)
+    }
+
     /// A device finished a batch; `false` where it was not sent it.
     pub fn finished(&mut self, id: GpuId, batch: BatchId, now: Time) -> bool {
         let Some(gpu) = self.fleet.get_mut(id) else { return false };

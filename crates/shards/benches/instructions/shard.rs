@@ -7,7 +7,7 @@ use downbeat_sched::{
     Adaptive, BatchId, ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority,
     Request, RequestId, Span, Time,
 };
-use downbeat_shards::{DomainId, Finished, Host, Inlet, Launch, Rehearsal, Settings};
+use downbeat_shards::{DomainId, Ensemble, Finished, Host, Inlet, Launch, Settings};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -17,7 +17,7 @@ const WARM: u64 = 20_000;
 
 /// A shard and a matchmaker with a load.
 pub(crate) struct Requests {
-    rehearsal: Rehearsal<Adaptive, Script>,
+    ensemble: Ensemble<Adaptive, Script>,
     random: Xoshiro256PlusPlus,
     models: u32,
     allowance: Span,
@@ -50,7 +50,7 @@ impl Host for Script {
         self.running.push(Reverse((launch.finish_at, launch.gpu.0, launch.batch.0)));
     }
 
-    fn answer(&mut self, _: Time, _: RequestId, _: Outcome) {
+    fn answer(&mut self, _: Time, _: ModelId, _: RequestId, _: Outcome) {
         self.left += 1;
     }
 
@@ -89,16 +89,17 @@ impl Requests {
         let gpus = (1.5e-3 * rate) as u32 + 100;
         let settings = Settings { delays, models, gpus, ..Settings::default() };
         let hosts = vec![Script::default()];
-        let mut rehearsal = Rehearsal::new(&Adaptive, &settings, hosts).expect("one shard, one domain");
+        let mut ensemble = Ensemble::new(&Adaptive, &settings, hosts).expect("one shard, one domain");
         for model in (0..models).map(ModelId) {
-            rehearsal.add_model(DomainId(0), model, ModelSpec::new([(ClassId(0), profile.clone())]), 0);
+            let spec = ModelSpec::new([(ClassId(0), profile.clone())]);
+            ensemble.control().add_model_on(DomainId(0), model, spec, 0.0, 0).expect("room for it");
         }
         for gpu in (0..gpus).map(GpuId) {
-            rehearsal.join(DomainId(0), gpu, ClassId(0));
+            ensemble.control().join(DomainId(0), gpu, ClassId(0)).expect("there is a domain");
         }
-        rehearsal.settle(Time::ZERO);
+        ensemble.settle(Time::ZERO);
         let mut requests = Requests {
-            rehearsal,
+            ensemble,
             random: Xoshiro256PlusPlus::seed_from_u64(1),
             models,
             allowance: Span::from_millis_f64(slo_ms - 2.0),
@@ -107,8 +108,8 @@ impl Requests {
             next: 0,
             group,
         };
-        requests.run_with(WARM.max(40 * u64::from(models)), |rehearsal, now| rehearsal.shard_turn(0, now));
-        requests.rehearsal.host(0).counted = true;
+        requests.run_with(WARM.max(40 * u64::from(models)), |ensemble, now| ensemble.shard_turn(0, now));
+        requests.ensemble.host(0).counted = true;
         requests
     }
 
@@ -117,7 +118,7 @@ impl Requests {
         self.run_with(count, counted_turn);
     }
 
-    fn run_with(&mut self, count: u64, turn: impl Fn(&mut Rehearsal<Adaptive, Script>, Time) -> bool) {
+    fn run_with(&mut self, count: u64, turn: impl Fn(&mut Ensemble<Adaptive, Script>, Time) -> bool) {
         for _ in 0..count {
             let gap: f64 = Exp1.sample(&mut self.random);
             self.now_ns += gap * self.mean_gap_ns;
@@ -130,15 +131,15 @@ impl Requests {
                 rows: 1,
             };
             self.next += 1;
-            self.rehearsal.host(0).requests.push_back((now, request));
+            self.ensemble.host(0).requests.push_back((now, request));
             if !self.next.is_multiple_of(self.group) {
                 continue;
             }
-            turn(&mut self.rehearsal, now);
+            turn(&mut self.ensemble, now);
             // The matchmaker looks at what there is, and the shard carries out what it is granted, in a turn of its own.
-            while self.rehearsal.matchmaker_turn(0, now) {
-                if self.rehearsal.has_orders(0) {
-                    turn(&mut self.rehearsal, now);
+            while self.ensemble.matchmaker_turn(0, now) {
+                if self.ensemble.has_orders(0) {
+                    turn(&mut self.ensemble, now);
                 }
             }
         }
@@ -146,6 +147,6 @@ impl Requests {
 }
 
 #[inline(never)]
-fn counted_turn(rehearsal: &mut Rehearsal<Adaptive, Script>, now: Time) -> bool {
-    rehearsal.shard_turn(0, now)
+fn counted_turn(ensemble: &mut Ensemble<Adaptive, Script>, now: Time) -> bool {
+    ensemble.shard_turn(0, now)
 }

@@ -126,7 +126,7 @@ impl Host for Generator {
         self.account.started(now, requests.len());
     }
 
-    fn answer(&mut self, _: Time, request: RequestId, outcome: Outcome) {
+    fn answer(&mut self, _: Time, _: ModelId, request: RequestId, outcome: Outcome) {
         debug_assert!(outcome == Outcome::Expired, "{request:?} left as {outcome:?}");
         self.account.dropped(request);
     }

@@ -1,0 +1,119 @@
+//! The turns of all shards and matchmakers one after the other, on one thread.
+
+use downbeat_sched::{Policy, Time};
+
+use crate::assembly::Assembly;
+use crate::control::Control;
+use crate::host::Host;
+use crate::rhythm::Rhythm;
+use crate::seat::Seat;
+use crate::settings::{RuntimeError, Settings};
+
+/// What a [`Runtime`](crate::Runtime) runs on threads, on one: shards, matchmakers, mailboxes and queues are the same.
+///
+/// In real time that is what a runtime does on a small machine ([`Settings::together`](crate::Settings::together)). In virtual time it is for tests
+/// that need the same result every time, and for benchmarks that count instructions.
+pub struct Ensemble<P: Policy, H>(Assembly<P, H>);
+
+/// How often shards and matchmakers alternate before what comes in from outside is looked at again.
+const ROUNDS: usize = 4;
+
+impl<P: Policy, H: Host> Ensemble<P, H> {
+    /// A shard for each host, a matchmaker for each domain.
+    pub fn new(policy: &P, settings: &Settings, hosts: Vec<H>) -> Result<Self, RuntimeError> {
+        Assembly::new(policy, settings, hosts).map(Ensemble)
+    }
+
+    pub(crate) fn of(assembly: Assembly<P, H>) -> Self {
+        Ensemble(assembly)
+    }
+
+    /// Where models and devices are added and removed.
+    pub fn control(&self) -> &Control<P> {
+        &self.0.control
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self, mut rhythm: Rhythm) -> Vec<H> {
+        loop {
+            let (now, due) = rhythm.now_and_due(|before| self.wake_at(before));
+            if let Some(due) = due {
+                self.do_what_is_due(due);
+            }
+            let Some(worked) = self.turn(now) else {
+                return self.0.desks.into_iter().map(|(desk, _)| desk.host).collect();
+            };
+            rhythm.pause(worked, || self.wake_at(now));
+        }
+    }
+
+    /// What was due before now; nothing new is let in.
+    fn do_what_is_due(&mut self, due: Time) {
+        for _ in 0..ROUNDS {
+            let mut worked = false;
+            for (desk, _) in &mut self.0.desks {
+                worked |= desk.carry_out_orders(due);
+                worked |= desk.settle(due);
+            }
+            for domain in 0..self.0.matchmakers.len() {
+                worked |= self.matchmaker_turn(domain, due);
+            }
+            if !worked {
+                return;
+            }
+        }
+    }
+
+    /// Does what there is to do; says whether there was anything, `None` to stop.
+    fn turn(&mut self, now: Time) -> Option<bool> {
+        let mut worked = false;
+        for _ in 0..ROUNDS {
+            let mut more = false;
+            for (desk, _) in &mut self.0.desks {
+                more |= desk.turn(now)?;
+            }
+            for domain in 0..self.0.matchmakers.len() {
+                more |= self.matchmaker_turn(domain, now);
+            }
+            worked |= more;
+            if !more {
+                break;
+            }
+        }
+        Some(worked)
+    }
+
+    /// Turns of all, until there is nothing more to do now.
+    pub fn settle(&mut self, now: Time) {
+        while self.turn(now) == Some(true) {}
+    }
+
+    /// One turn of a shard; `false` where there was nothing to do.
+    #[inline(never)]
+    pub fn shard_turn(&mut self, shard: usize, now: Time) -> bool {
+        self.0.desks[shard].0.turn(now).unwrap_or(false)
+    }
+
+    /// One turn of a matchmaker; `false` where there was nothing to do.
+    #[inline(never)]
+    pub fn matchmaker_turn(&mut self, domain: usize, now: Time) -> bool {
+        self.0.matchmakers[domain].0.turn(now).unwrap_or(false)
+    }
+
+    /// Whether a shard has been granted something and has not carried it out.
+    pub fn has_orders(&self, shard: usize) -> bool {
+        self.0.desks[shard].0.seats.iter().any(Seat::has_orders)
+    }
+
+    /// When there will be something to do.
+    pub fn wake_at(&mut self, now: Time) -> Time {
+        let desks = self.0.desks.iter().map(|(desk, _)| desk.wake_at()).min();
+        let matchmakers = self.0.matchmakers.iter_mut().map(|(part, _)| part.wake_at(now)).min();
+        desks.into_iter().chain(matchmakers).min().unwrap_or(Time::NEVER)
+    }
+
+    /// The host of a shard.
+    pub fn host(&mut self, shard: usize) -> &mut H {
+        &mut self.0.desks[shard].0.host
+    }
+}
