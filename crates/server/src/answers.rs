@@ -20,7 +20,7 @@ use crate::admission::Permit;
 use crate::catalogue::Served;
 use crate::clock::span;
 use crate::control::Order;
-use crate::dispatch::{Command, Completed, Job, Runtime};
+use crate::dispatch::{Command, Completed, InstanceId, Job, Runtime};
 use crate::intake::{Intake, take_in};
 use crate::server::Core;
 use crate::service::{IndexEntry, ModelMetadata, Service, SubclusterState};
@@ -188,7 +188,8 @@ impl Core {
         };
         let id = self.runtime.next_request();
         self.runtime.send(Command::Submit { id, job });
-        let mut watch = ClientWatch { runtime: &self.runtime, id, answered: false };
+        let instance = served.instance;
+        let mut watch = ClientWatch { runtime: &self.runtime, instance, id, answered: false };
         let answer = answer.await;
         watch.answered = true;
         answer.ok().transpose()
@@ -225,6 +226,7 @@ pub(crate) fn due(arrived: Time, slo: Span, timeouts: [Option<Duration>; 2]) -> 
 /// Dropped before the answer came, the client has gone: the request leaves the queue.
 struct ClientWatch<'a> {
     runtime: &'a Runtime,
+    instance: InstanceId,
     id: RequestId,
     answered: bool,
 }
@@ -232,7 +234,7 @@ struct ClientWatch<'a> {
 impl Drop for ClientWatch<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.runtime.send(Command::Cancel { id: self.id });
+            self.runtime.send(Command::Cancel { instance: self.instance, id: self.id });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The scheduler's clock.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use downbeat_profile::Span;
 use downbeat_sched::Time;
@@ -8,7 +8,7 @@ use downbeat_sched::Time;
 /// Tells the scheduler's time: nanoseconds since the server started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    origin: Instant,
+    real: downbeat_shards::Clock,
     /// A time that a test sets, in place of the real one.
     #[cfg(test)]
     played: Option<&'static std::sync::atomic::AtomicU64>,
@@ -17,7 +17,7 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start() -> Clock {
         Clock {
-            origin: Instant::now(),
+            real: downbeat_shards::Clock::start(),
             #[cfg(test)]
             played: None,
         }
@@ -34,12 +34,12 @@ impl Clock {
         if let Some(nanos) = self.played {
             return Time::from_nanos(nanos.load(std::sync::atomic::Ordering::Relaxed));
         }
-        Time::ZERO + span(self.origin.elapsed())
+        self.real.now()
     }
 
-    /// When the operating system's clock shows `time`; `None` for a time that never comes.
-    pub(crate) fn instant(self, time: Time) -> Option<Instant> {
-        self.origin.checked_add(Duration::from_nanos(time.as_nanos()))
+    /// The clock behind it, for the scheduler's threads.
+    pub(crate) fn real(self) -> downbeat_shards::Clock {
+        self.real
     }
 }
 

@@ -1,20 +1,35 @@
 //! Between the frontends and the scheduler: who waits for what, on which device it runs, who gets which answer.
 //!
-//! [`Dispatcher`] holds the tensors and the clients' ends of all requests, and turns what happens into the scheduler's
-//! events and its actions into deeds. Like the scheduler it is told what time it is, so that tests run it in virtual
-//! time; [`Runtime`] gives it a thread and a clock.
+//! ```text
+//!   frontends --submit, cancel--> Dispatcher --requests--> Counter: a shard's host --> shards and matchmaker
+//!   links     --finished------->  Instance (a lock each):        <--start, answer--
+//!                                 its requests, its streams
+//! ```
+//!
+//! [`Dispatcher`] holds the tensors and the clients' ends of all requests, by the model that they are for. Whoever has to say
+//! something does it on their own thread; the scheduler's threads only decide. Like the scheduler, all of it is told what
+//! time it is, so that tests run it in virtual time; [`Runtime`] gives it threads and a clock.
 
 mod correction;
-mod device;
+mod departure;
+mod devices;
 mod dispatcher;
+mod host;
 mod instance;
 mod job;
+mod numbers;
+#[cfg(test)]
+mod rehearsed;
 mod runtime;
 mod scaling;
+mod stream;
+mod streams;
 
 pub(crate) use dispatcher::{Command, Dispatcher, Outbox};
 pub(crate) use instance::{InstanceId, InstanceSpec};
 pub(crate) use job::{Batch, Completed, Job, Outputs};
-pub(crate) use runtime::Runtime;
 #[cfg(test)]
-pub(crate) use runtime::forgiven;
+pub(crate) use rehearsed::Rehearsed;
+#[cfg(test)]
+pub(crate) use runtime::GRACE;
+pub(crate) use runtime::{Runtime, SchedulerSettings};

@@ -17,7 +17,7 @@ use crate::catalogue::{Catalogue, State};
 use crate::clock::Clock;
 use crate::control::{Control, ControlSettings, Order, Standing};
 use crate::device::{DeviceKind, DeviceSpec};
-use crate::dispatch::{Dispatcher, Runtime};
+use crate::dispatch::{Runtime, SchedulerSettings};
 use crate::frontend;
 use crate::link::{Hub, Switchboard};
 use crate::metrics::{Metrics, serve_metrics};
@@ -63,6 +63,9 @@ pub enum ServerError {
     /// The operating system does not give what is needed.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
+    /// The scheduler's threads cannot be started.
+    #[error("cannot start: {0}")]
+    Scheduler(#[from] downbeat_shards::RuntimeError),
     /// A metric cannot be made.
     #[error("cannot start: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -101,8 +104,9 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     let switchboard = Switchboard::default();
     let delays = Delays { control: Span::from_micros(settings.control_delay_us), data: Span::ZERO };
     let reserve = Span::from_micros(settings.response_reserve_us);
-    let dispatcher = Dispatcher::new(delays, reserve, switchboard.clone());
-    let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), dispatcher)?;
+    let scheduler = SchedulerSettings { delays, reserve, threads: scheduler_threads(&settings) };
+    let outbox = Box::new(switchboard.clone());
+    let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), scheduler, outbox)?;
 
     let (notices, heard) = mpsc::unbounded_channel();
     let token = if settings.worker_token.is_empty() { secret()? } else { settings.worker_token.clone() };
@@ -413,6 +417,16 @@ fn reachable(ip: IpAddr) -> IpAddr {
         IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
         ip => ip,
+    }
+}
+
+/// Among how many threads the scheduler divides the models. One does everything on a machine where threads that hand things
+/// to each other would wait for a core.
+fn scheduler_threads(settings: &Settings) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    match settings.scheduler_threads {
+        0 => (cores / 8).clamp(1, 8),
+        threads => threads,
     }
 }
 

@@ -188,6 +188,8 @@ settings! {
     response_reserve_us / "DOWNBEAT_RESPONSE_RESERVE_US" (value_name = "US"): u64 = 1000;
     /// What passes between sending a batch and its start on the device, in microseconds
     control_delay_us / "DOWNBEAT_CONTROL_DELAY_US" (value_name = "US"): u64 = 200;
+    /// Threads among which the scheduler divides the models, besides one for the devices; 1 for one thread that does everything, 0 decides by the machine's cores
+    scheduler_threads / "DOWNBEAT_SCHEDULER_THREADS" (value_name = "N"): usize = 0;
     /// A worker from which nothing is heard for so long is taken for dead, in seconds; workers say ten times a second that they are there
     worker_timeout_s / "DOWNBEAT_WORKER_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 2.0;
     /// A device whose batch is so much later than it should be is taken for dead, in seconds
@@ -284,6 +286,10 @@ impl Settings {
                 let problem = "it must be a number above 0, and of a sensible size";
                 return Err(SettingsError::Value { key, value: value.to_string(), problem });
             }
+        }
+        if self.scheduler_threads > 64 {
+            let (key, value) = ("scheduler_threads", self.scheduler_threads.to_string());
+            return Err(SettingsError::Value { key, value, problem: "it must be 64 at most" });
         }
         if !(1..=1 << 20).contains(&self.open_size) {
             let (key, value) = ("open_size", self.open_size.to_string());

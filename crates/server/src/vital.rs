@@ -12,9 +12,14 @@ const EXIT_BUG: i32 = 70;
 pub(crate) fn spawn_vital(name: &'static str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let run = move || {
         if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            tracing::error!("the thread {name} has panicked, and nothing works without it: the server ends");
-            std::process::exit(EXIT_BUG);
+            end_after_panic(name);
         }
     };
     thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
+}
+
+/// Ends the process, because a thread has panicked without which it cannot go on.
+pub(crate) fn end_after_panic(name: &str) {
+    tracing::error!("the thread {name} has panicked, and nothing works without it: the server ends");
+    std::process::exit(EXIT_BUG);
 }

@@ -35,9 +35,13 @@ struct Prepared<P: Policy> {
 }
 
 impl<P: Policy, H: Host> Assembly<P, H> {
-    /// A shard for each host, a matchmaker for each domain.
-    pub(crate) fn new(policy: &P, settings: &Settings, hosts: Vec<H>) -> Result<Self, RuntimeError> {
-        let shards = hosts.len();
+    /// So many shards, each with a host, and a matchmaker for each domain.
+    pub(crate) fn new(
+        policy: &P,
+        settings: &Settings,
+        shards: usize,
+        hosts: impl FnOnce(&Control<P>) -> Vec<H>,
+    ) -> Result<Self, RuntimeError> {
         let domains = settings.domains;
         if shards == 0 || domains == 0 || shards.max(domains.into()) > MOST_THREADS {
             return Err(RuntimeError::Threads { shards, domains });
@@ -55,6 +59,11 @@ impl<P: Policy, H: Host> Assembly<P, H> {
             .map(|(part, known)| (part, Arc::clone(&known.bell)))
             .collect();
         let colleagues: Vec<_> = desks.iter().map(|desk| desk.colleague.clone()).collect();
+        let control = Control::new(colleagues.clone(), known, Arc::clone(&cells));
+        let hosts = hosts(&control);
+        if hosts.len() != shards {
+            return Err(RuntimeError::Hosts { hosts: hosts.len(), shards });
+        }
         let desks = hosts
             .into_iter()
             .zip(desks)
@@ -71,7 +80,7 @@ impl<P: Policy, H: Host> Assembly<P, H> {
                 (desk, colleague.bell)
             })
             .collect();
-        Ok(Assembly { desks, matchmakers, control: Control::new(colleagues, known, cells) })
+        Ok(Assembly { desks, matchmakers, control })
     }
 }
 

@@ -239,8 +239,13 @@ impl<P: Policy> Control<P> {
         Ok(self.domain(domain)?.board.pressure(class))
     }
 
-    /// Ends all turns.
-    pub(crate) fn stop(&self) {
+    /// Ends all turns. What waits or runs is left as it is.
+    pub fn stop(&self) {
+        self.stop_shards();
+        self.stop_matchmakers();
+    }
+
+    pub(crate) fn stop_shards(&self) {
         self.0.desks.iter().for_each(|desk| desk.tell(Command::Stop));
     }
 

@@ -21,7 +21,17 @@ const ROUNDS: usize = 4;
 impl<P: Policy, H: Host> Ensemble<P, H> {
     /// A shard for each host, a matchmaker for each domain.
     pub fn new(policy: &P, settings: &Settings, hosts: Vec<H>) -> Result<Self, RuntimeError> {
-        Assembly::new(policy, settings, hosts).map(Ensemble)
+        Self::with_hosts(policy, settings, hosts.len(), |_| hosts)
+    }
+
+    /// The same where the hosts are to know the control.
+    pub fn with_hosts(
+        policy: &P,
+        settings: &Settings,
+        shards: usize,
+        hosts: impl FnOnce(&Control<P>) -> Vec<H>,
+    ) -> Result<Self, RuntimeError> {
+        Assembly::new(policy, settings, shards, hosts).map(Ensemble)
     }
 
     pub(crate) fn of(assembly: Assembly<P, H>) -> Self {
@@ -83,9 +93,13 @@ impl<P: Policy, H: Host> Ensemble<P, H> {
         Some(worked)
     }
 
-    /// Turns of all, until there is nothing more to do now.
-    pub fn settle(&mut self, now: Time) {
-        while self.turn(now) == Some(true) {}
+    /// Turns of all, until there is nothing more to do now; `false` where there was nothing.
+    pub fn settle(&mut self, now: Time) -> bool {
+        let mut worked = false;
+        while self.turn(now) == Some(true) {
+            worked = true;
+        }
+        worked
     }
 
     /// One turn of a shard; `false` where there was nothing to do.

@@ -69,6 +69,8 @@ pub use load::{EmulatedDevices, LagReport, Load, LoadError, LoadReport};
 #[cfg(not(loom))]
 pub use posting::CLASSES_PER_MODEL;
 #[cfg(not(loom))]
+pub use rhythm::forgiven;
+#[cfg(not(loom))]
 pub use runtime::Runtime;
 #[cfg(not(loom))]
 pub use settings::{MOST_THREADS, RuntimeError, Settings};

@@ -80,8 +80,9 @@ impl Rhythm {
     }
 }
 
-/// What time it counts as for something that was due at `due` and is done at `now`.
-pub(crate) fn forgiven(due: Time, now: Time, grace: Span) -> Time {
+/// What time it counts as for something that was due at `due` and is done at `now`: as long as it is late by no more than
+/// `grace`, when it should have been.
+pub fn forgiven(due: Time, now: Time, grace: Span) -> Time {
     due + (now.since(due) - grace)
 }
 

@@ -44,7 +44,24 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
         P::Guard: Send,
         <P::Order as GpuOrder>::Idle: Send,
     {
-        let assembly = Assembly::new(policy, settings, hosts)?;
+        Self::start_with(policy, settings, clock, hosts.len(), |_| hosts)
+    }
+
+    /// The same where the hosts are to know the control.
+    pub fn start_with(
+        policy: &P,
+        settings: &Settings,
+        clock: Clock,
+        shards: usize,
+        hosts: impl FnOnce(&Control<P>) -> Vec<H>,
+    ) -> Result<Self, RuntimeError>
+    where
+        P::Drop: Send,
+        P::Order: Send,
+        P::Guard: Send,
+        <P::Order as GpuOrder>::Idle: Send,
+    {
+        let assembly = Assembly::new(policy, settings, shards, hosts)?;
         let control = assembly.control.clone();
         let mut processors = pin::processors(settings.pin);
         let (mut shards, mut matchmakers) = (Vec::new(), Vec::new());
@@ -82,7 +99,7 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
 
     /// Stops all threads and gives the hosts back. What waits or runs is left as it is.
     pub fn stop(self) -> Result<Vec<H>, RuntimeError> {
-        self.control.stop();
+        self.control.stop_shards();
         let mut hosts = Vec::new();
         let mut panicked = false;
         for thread in self.shards {

@@ -67,6 +67,14 @@ pub enum RuntimeError {
         /// Domains asked for.
         domains: u16,
     },
+    /// Not as many hosts as shards.
+    #[error("{hosts} hosts for {shards} shards: each must have one")]
+    Hosts {
+        /// Hosts there are.
+        hosts: usize,
+        /// Shards there should be.
+        shards: usize,
+    },
     /// A model's number is too large.
     #[error("model {} is past the {models} that there is room for; raise the setting", model.0)]
     Model {

@@ -70,16 +70,19 @@ impl Control {
         let Some(staff) = self.workers.get_mut(&id) else { return };
         tracing::info!(worker = %staff.worker.name, "a worker leaves when it has finished its batches");
         (staff.leaving, staff.joined) = (true, false);
+        let mut sent_all = Vec::new();
         for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
             meter.up(false);
-            self.runtime.send(Command::DeviceLeft { gpu: device.gpu });
+            let (settled, is_settled) = oneshot::channel();
+            self.runtime.send(Command::DeviceLeft { gpu: device.gpu, settled: Some(settled) });
+            sent_all.push(is_settled);
         }
-        let (done, settled) = oneshot::channel();
-        self.runtime.send(Command::Settled { done });
         let worker = staff.worker.clone();
         tokio::spawn(async move {
-            // An error says that the server ends.
-            let _ = settled.await;
+            for settled in sent_all {
+                // An error says that the server ends.
+                let _ = settled.await;
+            }
             worker.tell(FromServer::Leave(Leave {}));
         });
         self.settle_workers();

@@ -114,7 +114,7 @@ impl Control {
         instance.measuring.insert(class, worker);
         if others && std::mem::take(&mut staff.joined) {
             for device in &staff.worker.devices {
-                self.runtime.send(Command::DeviceLeft { gpu: device.gpu });
+                self.runtime.send(Command::DeviceLeft { gpu: device.gpu, settled: None });
             }
         }
         let latency_max_ns = instance.slo.as_nanos();

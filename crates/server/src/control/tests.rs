@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::admission::{Admission, Permit};
 use crate::clock::Clock;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::SchedulerSettings;
 use crate::link::message::{FromServer, FromWorker, Leaving};
 use crate::link::{Hub, Switchboard};
 use crate::server::Core;
@@ -61,8 +61,10 @@ impl Stage {
         }
         let metrics = Arc::new(Metrics::new().unwrap());
         let switchboard = Switchboard::default();
-        let dispatcher = Dispatcher::new(Delays::default(), Span::ZERO, switchboard.clone());
-        let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), dispatcher).unwrap();
+        // Models and devices on different threads, as on a large machine.
+        let scheduler = SchedulerSettings { delays: Delays::default(), reserve: Span::ZERO, threads: 2 };
+        let outbox = Box::new(switchboard.clone());
+        let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), scheduler, outbox).unwrap();
         let (notices, heard) = mpsc::unbounded_channel();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let workers_at = listener.local_addr().unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use downbeat_oip::{Failure, Tensor};
 use downbeat_profile::Span;
-use downbeat_sched::{BatchId, Priority, RequestId, Time};
+use downbeat_sched::{BatchId, ModelId, Priority, Time};
 use tokio::sync::oneshot;
 
 use super::InstanceId;
@@ -24,6 +24,25 @@ pub(crate) struct Job {
     pub(crate) reply: oneshot::Sender<Result<Completed, Failure>>,
     /// Its place in the server.
     pub(crate) permit: Permit,
+}
+
+impl Job {
+    pub(super) fn answer(self, result: Result<Completed, Failure>) {
+        // Its place is free before its client can know; a client that went away does not care.
+        drop(self.permit);
+        let _ = self.reply.send(result);
+    }
+}
+
+/// A request that was taken in.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) job: Job,
+    /// Its stream.
+    pub(super) model: ModelId,
+    pub(super) running: bool,
+    /// Devices that failed while they had it.
+    pub(super) lost: u32,
 }
 
 /// The result of a request.
@@ -52,14 +71,3 @@ pub(crate) struct Batch {
 
 /// What a device made of a batch: the outputs of each request, in the batch's order, or why the model failed.
 pub(crate) type Outputs = Result<Vec<Vec<Tensor>>, String>;
-
-/// A batch that a device was sent.
-#[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) batch: BatchId,
-    pub(super) model: downbeat_sched::ModelId,
-    pub(super) rows: u32,
-    pub(super) requests: Vec<RequestId>,
-    pub(super) start_at: Time,
-    pub(super) finish_at: Time,
-}

@@ -1,51 +1,89 @@
-//! The dispatcher's thread.
+//! The scheduler's threads, and the way to the dispatcher.
 
-use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use downbeat_engine::wake_up_on_time;
 use downbeat_profile::Span;
-use downbeat_sched::{RequestId, Time};
+use downbeat_sched::{Adaptive, Delays, RequestId, Time};
+use downbeat_shards::{Control, RuntimeError, Settings};
 
+use super::host::Counter;
+use super::numbers::STREAMS_MAX;
 use super::scaling::Scaling;
 use super::{Command, Dispatcher, Outbox};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::vital::spawn_vital;
+use crate::vital::{end_after_panic, spawn_vital};
 
-/// The way to the dispatcher, which runs on a thread of its own: tokio's timers tick in milliseconds, and a batch's window
-/// can be tens of microseconds wide.
+/// How the scheduler is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SchedulerSettings {
+    pub(crate) delays: Delays,
+    /// Kept of every deadline for the way back to the client.
+    pub(crate) reserve: Span,
+    /// Models are divided among so many threads, and another one has the devices; 1 for one thread that does everything.
+    pub(crate) threads: usize,
+}
+
+/// The way to the dispatcher. What it is told happens at once, on the thread that tells it; what the scheduler has to decide
+/// follows on the scheduler's own threads: tokio's timers tick in milliseconds, and a batch's window can be tens of
+/// microseconds wide.
 #[derive(Clone, Debug)]
 pub(crate) struct Runtime {
-    commands: Sender<Command>,
+    engaged: Arc<Engaged>,
     next_request: Arc<AtomicU64>,
     pub(crate) clock: Clock,
 }
 
+/// The scheduler's threads end with the last who knows the way.
+struct Engaged(Arc<Dispatcher>);
+
+impl Drop for Engaged {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl std::fmt::Debug for Engaged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engaged")
+    }
+}
+
 impl Runtime {
-    /// Starts the thread. `outbox` is made from the runtime, since what comes back from devices goes to it.
-    pub(crate) fn start<O: Outbox + Send + 'static>(
+    /// Starts the threads.
+    pub(crate) fn start(
         clock: Clock,
         metrics: Arc<Metrics>,
-        dispatcher: Dispatcher<O>,
-    ) -> io::Result<Runtime> {
-        let (runtime, inbox) = Runtime::unattended(clock);
-        spawn_vital("scheduler", move || run(clock, &metrics, dispatcher, &inbox))?;
-        Ok(runtime)
+        settings: SchedulerSettings,
+        outbox: Box<dyn Outbox>,
+    ) -> Result<Runtime, RuntimeError> {
+        let shards = settings.threads.max(1);
+        let threads = Settings { on_panic: Some(end_after_panic), ..threads(&settings) };
+        let mut made = None;
+        let lag = Some((Arc::clone(&metrics), clock));
+        let counters = |control: &Control<Adaptive>| {
+            let (dispatcher, counters) = staff(control, shards, settings.reserve, outbox, lag);
+            made = Some(dispatcher);
+            counters
+        };
+        downbeat_shards::Runtime::start_with(&Adaptive, &threads, clock.real(), shards, counters)?;
+        let dispatcher = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
+        let watched = Arc::downgrade(&dispatcher);
+        spawn_vital("signals", move || watch(clock, &metrics, &watched))?;
+        Ok(Runtime::to(dispatcher, clock))
     }
 
-    /// The way to a dispatcher, and its other end.
-    pub(crate) fn unattended(clock: Clock) -> (Runtime, Receiver<Command>) {
-        let (commands, inbox) = crossbeam_channel::unbounded();
-        (Runtime { commands, next_request: Arc::default(), clock }, inbox)
+    /// The way to a dispatcher whose scheduler somebody else runs.
+    pub(super) fn to(dispatcher: Arc<Dispatcher>, clock: Clock) -> Runtime {
+        Runtime { engaged: Arc::new(Engaged(dispatcher)), next_request: Arc::default(), clock }
     }
 
-    /// Tells the dispatcher. What is sent is bounded by who sends: every request holds a permit.
+    /// Tells the dispatcher.
     pub(crate) fn send(&self, command: Command) {
-        // The thread ends with the process.
-        let _ = self.commands.send(command);
+        self.engaged.0.handle(self.clock.now(), command);
     }
 
     pub(crate) fn next_request(&self) -> RequestId {
@@ -53,50 +91,47 @@ impl Runtime {
     }
 }
 
-fn run<O: Outbox>(clock: Clock, metrics: &Metrics, mut dispatcher: Dispatcher<O>, inbox: &Receiver<Command>) {
-    wake_up_on_time();
-    let mut needs_due = clock.now();
-    let mut scaling = Scaling::new(needs_due);
-    loop {
-        let wake_at = dispatcher.wake_at();
-        let command = match inbox.try_recv() {
-            Ok(command) => Some(command),
-            Err(TryRecvError::Disconnected) => return,
-            Err(TryRecvError::Empty) => {
-                // Also when nothing else happens, or the last word on traffic that has stopped would never be exported.
-                let received = match clock.instant(wake_at.min(needs_due)) {
-                    Some(instant) => inbox.recv_deadline(instant),
-                    None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                };
-                match received {
-                    Ok(command) => Some(command),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
-        };
-        let now = clock.now();
-        if wake_at <= now {
-            metrics.scheduling_lag(now.since(wake_at));
-            dispatcher.tick(forgiven(wake_at, now));
-        }
-        if let Some(command) = command {
-            dispatcher.handle(now, command);
-        }
-        if now >= needs_due {
-            needs_due = now + NEEDS_EVERY;
-            export_needs(now, metrics, &mut dispatcher, &mut scaling);
+/// A dispatcher, and its place at every shard.
+pub(super) fn staff(
+    control: &Control<Adaptive>,
+    shards: usize,
+    reserve: Span,
+    outbox: Box<dyn Outbox>,
+    lag: Option<(Arc<Metrics>, Clock)>,
+) -> (Arc<Dispatcher>, Vec<Counter>) {
+    let (senders, inboxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| crossbeam_channel::unbounded()).unzip();
+    let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox));
+    let counter = |inbox| Counter::new(Arc::clone(&dispatcher), inbox, lag.clone());
+    let counters = inboxes.into_iter().map(counter).collect();
+    (dispatcher, counters)
+}
+
+pub(super) fn threads(settings: &SchedulerSettings) -> Settings {
+    Settings {
+        delays: settings.delays,
+        models: STREAMS_MAX,
+        gpus: GPUS_AT_FIRST,
+        together: settings.threads <= 1,
+        grace: GRACE,
+        ..Settings::default()
+    }
+}
+
+/// Exports what the scheduler sees, until it ends.
+fn watch(clock: Clock, metrics: &Metrics, dispatcher: &Weak<Dispatcher>) {
+    let mut scaling = Scaling::new(clock.now());
+    for round in 1_u64.. {
+        thread::sleep(NEEDS_EVERY);
+        let Some(dispatcher) = dispatcher.upgrade() else { return };
+        export_needs(clock.now(), metrics, &dispatcher, &mut scaling);
+        if round.is_multiple_of(REBALANCE_EVERY) {
+            dispatcher.rebalance();
         }
     }
 }
 
 /// Exports what every class of devices needs, and now and then how many there should be.
-fn export_needs<O: Outbox>(
-    now: Time,
-    metrics: &Metrics,
-    dispatcher: &mut Dispatcher<O>,
-    scaling: &mut Scaling,
-) {
+fn export_needs(now: Time, metrics: &Metrics, dispatcher: &Dispatcher, scaling: &mut Scaling) {
     let classes = metrics.classes();
     for (class, name) in &classes {
         let need = dispatcher.need(*class);
@@ -113,15 +148,15 @@ fn export_needs<O: Outbox>(
     }
 }
 
-/// What time it is for a timer that should have come at `wake_at`.
-pub(crate) fn forgiven(wake_at: Time, now: Time) -> Time {
-    wake_at + (now.since(wake_at) - GRACE)
-}
-
-/// A timer that comes late by no more than this counts as in time: a window can be a microsecond wide, and to give up its
-/// requests because the operating system woke us after it would help nobody. What is late for it teaches the scheduler a
+/// A thread that is late by no more than this decides as if it were in time: what is late for it teaches the scheduler a
 /// margin.
-const GRACE: Span = Span::from_millis(20);
+pub(crate) const GRACE: Span = Span::from_millis(20);
+
+/// Room for so many devices is made at the start.
+const GPUS_AT_FIRST: u32 = 1_024;
 
 /// How often the scaling signal is exported.
-const NEEDS_EVERY: Span = Span::from_millis(200);
+const NEEDS_EVERY: Duration = Duration::from_millis(200);
+
+/// Once in so many times, models are divided anew among the scheduler's threads: every second.
+const REBALANCE_EVERY: u64 = 5;

@@ -39,7 +39,7 @@ impl Switchboard {
 }
 
 impl Outbox for Switchboard {
-    fn send(&mut self, gpu: GpuId, batch: Batch) {
+    fn send(&self, gpu: GpuId, batch: Batch) {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(Line { outgoing, device }) = lines.get(&gpu) {
             // A connection that has just broken: the dispatcher is about to be told, and will send the batch elsewhere.

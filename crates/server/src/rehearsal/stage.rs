@@ -12,10 +12,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use bytes::Bytes;
-use crossbeam_channel::Receiver;
 use downbeat_profile::{LatencyProfile, Span};
 use downbeat_repository::{ModelDefinition, Repository};
 use downbeat_sched::{ClassId, Delays, Time};
+use downbeat_shards::forgiven;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use rand::RngExt;
@@ -30,7 +30,7 @@ use crate::admission::Admission;
 use crate::catalogue::{Catalogue, Served};
 use crate::clock::Clock;
 use crate::control::Standing;
-use crate::dispatch::{Command, Dispatcher, InstanceId, InstanceSpec, Runtime, forgiven};
+use crate::dispatch::{Command, GRACE, InstanceId, InstanceSpec, Rehearsed, Runtime};
 use crate::frontend::{GrpcSettings, HttpSettings, grpc_router, http_router};
 use crate::link::Switchboard;
 use crate::metrics::Metrics;
@@ -94,8 +94,7 @@ pub(super) struct Stage {
     clock: &'static AtomicU64,
     agenda: BTreeMap<(Time, u64), Happening>,
     next: u64,
-    dispatcher: Dispatcher<Switchboard>,
-    inbox: Receiver<Command>,
+    scheduler: Rehearsed,
     runtime: Runtime,
     switchboard: Switchboard,
     core: Arc<Core>,
@@ -142,8 +141,11 @@ impl Stage {
     pub(super) fn new(play: Play, mut random: Xoshiro256PlusPlus) -> Stage {
         // A few bytes for each run of a test.
         let clock: &'static AtomicU64 = Box::leak(Box::default());
-        let (runtime, inbox) = Runtime::unattended(Clock::played(clock));
         let switchboard = Switchboard::default();
+        let delays = Delays { control: Span::from_micros(play.network_us), data: Span::ZERO };
+        let shards = random.random_range(1..=3);
+        let scheduler = Rehearsed::new(delays, shards, Box::new(switchboard.clone()));
+        let runtime = scheduler.runtime(Clock::played(clock));
         let (_, standing) = watch::channel(Standing::default());
         let core = Arc::new(Core {
             runtime: runtime.clone(),
@@ -159,11 +161,9 @@ impl Stage {
         });
         let http = HttpSettings { admission: core.admission.clone(), ..HttpSettings::default() };
         let grpc = GrpcSettings { admission: core.admission.clone(), ..GrpcSettings::default() };
-        let delays = Delays { control: Span::from_micros(play.network_us), data: Span::ZERO };
         Stage {
             questions: (0..play.requests).map(|_| Question::draw(&mut random)).collect(),
             routers: [http_router(Arc::clone(&core), http), grpc_router(Arc::clone(&core), &grpc)],
-            dispatcher: Dispatcher::new(delays, Span::ZERO, switchboard.clone()),
             workers: (0..play.workers).map(|_| None).collect(),
             play,
             random,
@@ -171,7 +171,7 @@ impl Stage {
             clock,
             agenda: BTreeMap::new(),
             next: 0,
-            inbox,
+            scheduler,
             runtime,
             switchboard,
             core,
@@ -189,14 +189,14 @@ impl Stage {
         loop {
             self.settle();
             let next = self.agenda.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
-            let wake_at = self.dispatcher.wake_at();
+            let wake_at = self.scheduler.wake_at();
             if next == Time::NEVER && (wake_at == Time::NEVER || self.conversations.is_empty()) {
                 break;
             }
             if wake_at <= next {
                 let late = self.up_to_us(self.play.timers_us);
                 self.set_clock(wake_at + late);
-                self.dispatcher.tick(forgiven(wake_at, self.now));
+                self.scheduler.settle(forgiven(wake_at, self.now, GRACE));
             } else if let Some(((at, _), happening)) = self.agenda.pop_first() {
                 self.set_clock(at);
                 self.happen(happening);
@@ -271,7 +271,9 @@ impl Stage {
             Happening::Pause(worker) => {
                 if let Some(connection) = &self.workers[worker] {
                     let number = connection.number;
-                    connection.gpus.iter().for_each(|&gpu| self.runtime.send(Command::DeviceLeft { gpu }));
+                    for &gpu in &connection.gpus {
+                        self.runtime.send(Command::DeviceLeft { gpu, settled: None });
+                    }
                     self.later(Span::from_millis(50), Happening::Resume(worker, number));
                 }
             }
@@ -322,10 +324,7 @@ impl Stage {
                 self.told.push(format!("{:?} {number} after {took:?}: {told:?}", self.now));
                 false
             });
-            while let Ok(command) = self.inbox.try_recv() {
-                idle = false;
-                self.dispatcher.handle(self.now, command);
-            }
+            idle &= !self.scheduler.settle(self.now);
             for worker in 0..self.workers.len() {
                 let Some(connection) = &self.workers[worker] else { continue };
                 let number = connection.number;
@@ -377,7 +376,7 @@ impl Stage {
     fn die(&mut self, worker: usize) {
         let Some(connection) = self.workers[worker].take() else { return };
         for gpu in connection.gpus {
-            self.dispatcher.handle(self.now, Command::DeviceFailed { gpu });
+            self.runtime.send(Command::DeviceFailed { gpu });
             self.switchboard.disconnect(gpu);
         }
         let away = self.up_to_us(500_000);
@@ -431,7 +430,7 @@ impl Stage {
     /// What must be true of every run.
     fn check(&mut self) {
         assert!(self.conversations.is_empty(), "clients that nobody answers");
-        assert!(self.dispatcher.is_idle(), "requests that nobody waits for");
+        assert!(self.scheduler.dispatcher.is_idle(), "requests that nobody waits for");
         assert!(self.core.admission.admit(1 << 20).is_ok(), "room that was not given back");
         for withdrawn in &mut self.withdrawn {
             withdrawn.try_recv().expect("a model that is never unloaded");

@@ -2,19 +2,19 @@
 
 mod shapes;
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use downbeat_oip::{DataType, Tensor};
-use downbeat_sched::Priority;
+use downbeat_oip::{DataType, Failure, Tensor};
+use downbeat_sched::{Delays, Priority};
 use tokio::sync::oneshot::Receiver;
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;
 use crate::admission::Admission;
 use crate::answers::due;
+use crate::dispatch::{Completed, Rehearsed};
 use crate::intake::DEFAULT_PRIORITY;
 use crate::metrics::Metrics;
 
@@ -28,18 +28,18 @@ fn ms(ms: u64) -> Time {
 /// Keeps what was sent.
 #[derive(Clone, Default)]
 struct Sink {
-    batches: Rc<RefCell<Vec<(GpuId, Batch)>>>,
+    batches: Arc<Mutex<Vec<(GpuId, Batch)>>>,
 }
 
 impl Outbox for Sink {
-    fn send(&mut self, gpu: GpuId, batch: Batch) {
-        self.batches.borrow_mut().push((gpu, batch));
+    fn send(&self, gpu: GpuId, batch: Batch) {
+        self.batches.lock().unwrap().push((gpu, batch));
     }
 }
 
 /// A dispatcher with one model of l(b) = b + 9 ms, as long as nothing else is said.
 struct Stage {
-    dispatcher: Dispatcher<Sink>,
+    scheduler: Rehearsed,
     sink: Sink,
     metrics: Metrics,
     admission: Admission,
@@ -63,7 +63,7 @@ impl Stage {
     fn with_spec(gpus: u32, queue_limit: usize, open: bool) -> Stage {
         let sink = Sink::default();
         let mut stage = Stage {
-            dispatcher: Dispatcher::new(Delays::default(), Span::ZERO, sink.clone()),
+            scheduler: Rehearsed::new(Delays::default(), 1, Box::new(sink.clone())),
             sink,
             metrics: Metrics::new().unwrap(),
             admission: Admission::new(1 << 20),
@@ -79,7 +79,7 @@ impl Stage {
             max_wait: Span::MAX,
             meter: stage.metrics.model("m", "1", Span::from_millis(100)),
         };
-        stage.dispatcher.handle(Time::ZERO, Command::Deploy { instance: MODEL, spec });
+        stage.scheduler.handle(Time::ZERO, Command::Deploy { instance: MODEL, spec });
         stage
     }
 
@@ -87,7 +87,7 @@ impl Stage {
         let meter = self.metrics.device("cpu", &"cpu".parse().unwrap(), gpu);
         let command =
             Command::DeviceJoined { gpu: GpuId(gpu), class: CLASS, name: format!("cpu:{gpu}").into(), meter };
-        self.dispatcher.handle(Time::ZERO, command);
+        self.scheduler.handle(Time::ZERO, command);
     }
 
     /// A request of one row, due after `within`.
@@ -122,31 +122,31 @@ impl Stage {
             reply,
             permit: self.admission.admit(columns).unwrap(),
         };
-        self.dispatcher.handle(now, Command::Submit { id, job });
+        self.scheduler.handle(now, Command::Submit { id, job });
         (id, answer)
     }
 
     /// Lets time pass up to and including `until`, as the runtime would.
     fn pass(&mut self, until: Time) {
-        while self.dispatcher.wake_at() <= until {
-            let now = self.dispatcher.wake_at();
-            self.dispatcher.tick(now);
+        while self.scheduler.wake_at() <= until {
+            let now = self.scheduler.wake_at();
+            self.scheduler.settle(now);
         }
     }
 
     fn sent(&self) -> Vec<(u32, usize)> {
-        self.sink.batches.borrow().iter().map(|(gpu, batch)| (gpu.0, batch.requests.len())).collect()
+        self.sink.batches.lock().unwrap().iter().map(|(gpu, batch)| (gpu.0, batch.requests.len())).collect()
     }
 
     /// The device gives every request its own input back.
     fn finish(&mut self, now: Time, index: usize, busy_ms: u64) {
         let (gpu, batch, outputs) = {
-            let batches = self.sink.batches.borrow();
+            let batches = self.sink.batches.lock().unwrap();
             let (gpu, batch) = &batches[index];
             (*gpu, batch.id, batch.requests.iter().map(|(_, inputs)| inputs.to_vec()).collect())
         };
         let busy = Span::from_millis(busy_ms);
-        self.dispatcher.handle(now, Command::Finished { gpu, batch, busy, outputs: Ok(outputs) });
+        self.scheduler.handle(now, Command::Finished { gpu, batch, busy, outputs: Ok(outputs) });
     }
 }
 
@@ -224,7 +224,7 @@ fn requests_of_different_shapes_never_share_a_batch() {
     let mut stage = Stage::new(3);
     let _answers = [4, 5, 4].map(|columns| stage.submit(ms(0), 40, columns).1);
     stage.pass(ms(40));
-    let batches = stage.sink.batches.borrow();
+    let batches = stage.sink.batches.lock().unwrap();
     for (_, batch) in batches.iter() {
         let shapes: Vec<_> = batch.requests.iter().map(|(_, inputs)| inputs[0].shape.clone()).collect();
         assert!(shapes.windows(2).all(|pair| pair[0] == pair[1]), "{shapes:?}");
@@ -238,7 +238,7 @@ fn what_a_dead_device_ran_is_run_elsewhere_and_answered_once() {
     let (_, mut answer) = stage.submit(ms(0), 60, 4);
     stage.pass(ms(50));
     let (first, _) = stage.sent()[0];
-    stage.dispatcher.handle(ms(30), Command::DeviceFailed { gpu: GpuId(first) });
+    stage.scheduler.handle(ms(30), Command::DeviceFailed { gpu: GpuId(first) });
     stage.pass(ms(60));
     assert_eq!(stage.sent().len(), 2, "sent again");
     assert_ne!(stage.sent()[1].0, first);
@@ -247,7 +247,7 @@ fn what_a_dead_device_ran_is_run_elsewhere_and_answered_once() {
     assert!(answer.try_recv().is_err());
     stage.finish(ms(55), 1, 10);
     assert!(answer.try_recv().unwrap().is_ok());
-    assert!(stage.dispatcher.jobs.is_empty());
+    assert_eq!(stage.scheduler.dispatcher.jobs(), 0);
 }
 
 #[test]
@@ -259,12 +259,12 @@ fn a_request_whose_devices_fail_one_after_the_other_is_given_up() {
         assert_eq!(stage.sent().len(), lost + 1);
         assert!(answer.try_recv().is_err(), "it is tried again");
         let (gpu, _) = stage.sent()[lost];
-        stage.dispatcher.handle(ms(80), Command::DeviceFailed { gpu: GpuId(gpu) });
+        stage.scheduler.handle(ms(80), Command::DeviceFailed { gpu: GpuId(gpu) });
     }
     assert_eq!(reason(&mut answer), Some(Reason::Failed));
     stage.pass(ms(200));
     assert_eq!(stage.sent().len(), 3, "the last device is spared");
-    assert!(stage.dispatcher.jobs.is_empty());
+    assert_eq!(stage.scheduler.dispatcher.jobs(), 0);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn a_device_that_comes_back_before_it_is_done_still_answers() {
     let mut stage = Stage::new(1);
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
     stage.pass(ms(30));
-    stage.dispatcher.handle(ms(31), Command::DeviceLeft { gpu: GpuId(0) });
+    stage.scheduler.handle(ms(31), Command::DeviceLeft { gpu: GpuId(0), settled: None });
     stage.join(0);
     stage.finish(ms(40), 0, 10);
     assert!(answer.try_recv().unwrap().is_ok());
@@ -283,7 +283,7 @@ fn with_the_last_device_gone_clients_read_that_there_is_no_worker() {
     let mut stage = Stage::new(1);
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
     stage.pass(ms(30));
-    stage.dispatcher.handle(ms(31), Command::DeviceFailed { gpu: GpuId(0) });
+    stage.scheduler.handle(ms(31), Command::DeviceFailed { gpu: GpuId(0) });
     stage.pass(ms(100));
     assert_eq!(reason(&mut answer), Some(Reason::Unavailable));
     let (_, mut next) = stage.submit(ms(101), 40, 4);
@@ -295,12 +295,12 @@ fn a_client_that_went_away_leaves_the_queue() {
     let mut stage = Stage::new(1);
     let (id, answer) = stage.submit(ms(0), 40, 4);
     drop(answer);
-    stage.dispatcher.handle(ms(1), Command::Cancel { id });
+    stage.scheduler.handle(ms(1), Command::Cancel { instance: MODEL, id });
     stage.pass(ms(100));
     assert_eq!(stage.sent(), []);
-    assert!(stage.dispatcher.jobs.is_empty());
+    assert_eq!(stage.scheduler.dispatcher.jobs(), 0);
     // Nobody knows it any more; saying it again does no harm.
-    stage.dispatcher.handle(ms(2), Command::Cancel { id });
+    stage.scheduler.handle(ms(2), Command::Cancel { instance: MODEL, id });
 }
 
 #[test]
@@ -320,9 +320,9 @@ fn requests_of_another_priority_have_a_queue_of_their_own() {
     assert_eq!(reason(&mut refused), Some(Reason::Overloaded));
     let (_, mut taken_in) = stage.submit_at(high, ms(0), 90, 4);
     assert_eq!(reason(&mut taken_in), None);
-    assert_eq!(stage.dispatcher.waiting(), 3);
+    assert_eq!(stage.scheduler.dispatcher.waiting(), 3);
     stage.pass(ms(89));
-    assert_eq!((stage.sent(), stage.dispatcher.waiting()), (vec![(0, 3)], 0));
+    assert_eq!((stage.sent(), stage.scheduler.dispatcher.waiting()), (vec![(0, 3)], 0));
 }
 
 /// Due at 40 and started at 30. At 80 its time has passed twice over; the device is looked after whenever a quarter of what it has taken by then
@@ -335,12 +335,12 @@ fn a_request_on_a_device_that_hangs_is_answered_before_that_is_known_to_be_dead(
     assert_eq!((stage.sent().len(), reason(&mut answer)), (1, None));
     stage.pass(ms(100));
     assert_eq!(reason(&mut answer), Some(Reason::Expired));
-    assert!(stage.dispatcher.is_idle());
+    assert!(stage.scheduler.dispatcher.is_idle());
     let (gpu, _) = stage.sent()[0];
-    stage.dispatcher.handle(ms(2_000), Command::DeviceFailed { gpu: GpuId(gpu) });
+    stage.scheduler.handle(ms(2_000), Command::DeviceFailed { gpu: GpuId(gpu) });
     stage.pass(ms(3_000));
     assert_eq!(stage.sent().len(), 1, "nobody waits for it: it is not run elsewhere");
-    assert!(stage.dispatcher.is_idle());
+    assert!(stage.scheduler.dispatcher.is_idle());
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_model_is_withdrawn_when_its_last_request_has_left() {
     let mut stage = Stage::new(1);
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
     let (done, mut withdrawn) = oneshot::channel();
-    stage.dispatcher.handle(ms(1), Command::Withdraw { instance: MODEL, done });
+    stage.scheduler.handle(ms(1), Command::Withdraw { instance: MODEL, done });
     let (_, mut not_taken_in) = stage.submit(ms(2), 40, 4);
     assert_eq!(not_taken_in.try_recv().unwrap_err(), TryRecvError::Closed);
     stage.pass(ms(30));
@@ -363,9 +363,10 @@ fn a_model_that_fails_fails_its_batch_and_nothing_else() {
     let mut stage = Stage::new(1);
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
     stage.pass(ms(30));
-    let (gpu, batch) = stage.sink.batches.borrow().first().map(|(gpu, batch)| (*gpu, batch.id)).unwrap();
+    let (gpu, batch) =
+        stage.sink.batches.lock().unwrap().first().map(|(gpu, batch)| (*gpu, batch.id)).unwrap();
     let outputs = Err("division by zero".to_owned());
-    stage.dispatcher.handle(ms(35), Command::Finished { gpu, batch, busy: Span::from_millis(5), outputs });
+    stage.scheduler.handle(ms(35), Command::Finished { gpu, batch, busy: Span::from_millis(5), outputs });
     let failure = answer.try_recv().unwrap().unwrap_err();
     assert_eq!((failure.reason, failure.message.as_str()), (Reason::Failed, "division by zero"));
     let (_, mut next) = stage.submit(ms(40), 40, 4);
@@ -382,11 +383,11 @@ fn a_batch_that_fails_is_run_again_request_by_request_and_only_the_culprit_fails
     assert_eq!(stage.sent(), [(0, 3)]);
     let fail = |stage: &mut Stage, now, index: usize| {
         let (gpu, batch) = {
-            let batches = stage.sink.batches.borrow();
+            let batches = stage.sink.batches.lock().unwrap();
             (batches[index].0, batches[index].1.id)
         };
         let outputs = Err("index 77 is out of range".to_owned());
-        stage.dispatcher.handle(now, Command::Finished { gpu, batch, busy: Span::from_millis(1), outputs });
+        stage.scheduler.handle(now, Command::Finished { gpu, batch, busy: Span::from_millis(1), outputs });
     };
     // Early enough that each can still be run alone.
     fail(&mut stage, ms(78), 0);
@@ -398,8 +399,8 @@ fn a_batch_that_fails_is_run_again_request_by_request_and_only_the_culprit_fails
     let results: Vec<_> = answers.iter_mut().map(|answer| answer.try_recv().unwrap()).collect();
     let failed: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
     assert_eq!(failed.iter().map(|failure| failure.reason).collect::<Vec<_>>(), [Reason::Failed]);
-    assert!(stage.dispatcher.jobs.is_empty());
-    let streams = stage.dispatcher.streams.iter().flatten().count();
+    assert_eq!(stage.scheduler.dispatcher.jobs(), 0);
+    let streams = stage.scheduler.dispatcher.numbers.taken();
     assert_eq!(streams, 1, "streams of single requests are closed");
 }
 

@@ -1,6 +1,7 @@
 //! Models whose requests differ in more than rows.
 
 use super::*;
+use crate::dispatch::stream::Shape;
 
 /// Runs one request by itself, which takes `busy_ms`; how long after its arrival it was started, in milliseconds.
 fn run_one(stage: &mut Stage, now: Time, columns: u64, busy_ms: u64) -> u64 {
@@ -47,7 +48,7 @@ fn a_shape_has_one_stream_when_it_is_known() {
         }
         assert!(answers.iter_mut().all(|answer| answer.try_recv().unwrap().is_ok()));
     }
-    assert_eq!(stage.dispatcher.streams.iter().flatten().count(), 1);
+    assert_eq!(stage.scheduler.dispatcher.numbers.taken(), 1);
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn any_number_of_shapes_at_once_is_served() {
     for answer in &mut answers {
         assert!(answer.try_recv().unwrap().is_ok());
     }
-    let streams = stage.dispatcher.streams.iter().flatten().count();
+    let streams = stage.scheduler.dispatcher.numbers.taken();
     assert_eq!(streams, 256, "as many shapes are remembered, and no more");
 }
 
@@ -98,7 +99,7 @@ fn of_all_shapes_the_one_that_was_longest_unused_is_forgotten() {
     let remembered = |columns: u64| {
         let (name, datatype, data) = (String::new(), DataType::Uint8, Bytes::new());
         let shape = Shape::of(&[Tensor { name, datatype, shape: vec![1, columns], data }]);
-        stage.dispatcher.instances[&MODEL].streams.contains_key(&shape)
+        stage.scheduler.dispatcher.instance(MODEL).unwrap().lock().led.contains_key(&shape)
     };
     assert!(remembered(400) && remembered(1) && !remembered(2) && remembered(3));
 }
@@ -113,9 +114,9 @@ fn members_of_a_batch_that_failed_run_alone_however_many_shapes_there_are() {
         now = now + Span::from_millis(10);
         let (gpu, requests) = stage.sent()[index];
         if requests > 1 {
-            let batch = stage.sink.batches.borrow()[index].1.id;
+            let batch = stage.sink.batches.lock().unwrap()[index].1.id;
             let (busy, outputs) = (Span::from_millis(1), Err("one of them is bad".to_owned()));
-            stage.dispatcher.handle(now, Command::Finished { gpu: GpuId(gpu), batch, busy, outputs });
+            stage.scheduler.handle(now, Command::Finished { gpu: GpuId(gpu), batch, busy, outputs });
             failed += 1;
         } else {
             stage.finish(now, index, 10);
@@ -125,5 +126,5 @@ fn members_of_a_batch_that_failed_run_alone_however_many_shapes_there_are() {
     }
     assert!(failed > 0, "some shared a batch");
     assert!(answers.iter_mut().all(|answer| answer.try_recv().unwrap().is_ok()));
-    assert!(stage.dispatcher.is_idle());
+    assert!(stage.scheduler.dispatcher.is_idle());
 }
