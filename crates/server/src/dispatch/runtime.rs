@@ -63,9 +63,9 @@ impl Runtime {
         let shards = settings.threads.max(1);
         let threads = Settings { on_panic: Some(end_after_panic), ..threads(&settings) };
         let mut made = None;
-        let lag = Some((Arc::clone(&metrics), clock));
+        let lag = (Arc::clone(&metrics), clock);
         let counters = |control: &Control<Adaptive>| {
-            let (dispatcher, counters) = staff(control, shards, settings.reserve, outbox, lag);
+            let (dispatcher, counters) = staff(control, shards, settings.reserve, outbox, Some(&lag));
             made = Some(dispatcher);
             counters
         };
@@ -97,11 +97,11 @@ pub(super) fn staff(
     shards: usize,
     reserve: Span,
     outbox: Box<dyn Outbox>,
-    lag: Option<(Arc<Metrics>, Clock)>,
+    lag: Option<&(Arc<Metrics>, Clock)>,
 ) -> (Arc<Dispatcher>, Vec<Counter>) {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| crossbeam_channel::unbounded()).unzip();
     let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox));
-    let counter = |inbox| Counter::new(Arc::clone(&dispatcher), inbox, lag.clone());
+    let counter = |inbox| Counter::new(Arc::clone(&dispatcher), inbox, lag.cloned());
     let counters = inboxes.into_iter().map(counter).collect();
     (dispatcher, counters)
 }
