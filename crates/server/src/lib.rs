@@ -1,13 +1,13 @@
 //! The inference server: frontends, the scheduler's runtime, links to workers, metrics.
 //!
 //! ```text
-//!   client -> frontend -> Service (answers) -> Runtime: Dispatcher, Scheduler -> Switchboard -> Hub -> worker process
-//!                                                                                                        Engine
-//!   client <- frontend <- oneshot           <- Runtime                       <- Hub          <-
+//!   client -> frontend -> Service (answers) -> Dispatcher -> shards, matchmaker -> Switchboard -> Hub -> worker process
+//!                                                                                                          Engine
+//!   client <- frontend <- oneshot           <- Dispatcher                                      <- Hub <-
 //! ```
 //!
 //! [`server::serve`] puts it all together. What runs where: the frontends and the `control` task on tokio, the
-//! dispatcher with the scheduler on a thread of its own, two threads for each connection to a worker.
+//! scheduler on threads of its own, two threads for each connection to a worker. The dispatcher is where they meet.
 
 #![allow(clippy::disallowed_types, reason = "this is where real time begins")]
 #![allow(clippy::disallowed_methods, reason = "this is where real time begins")]

@@ -182,7 +182,7 @@ impl Metrics {
         };
         let lag = HistogramOpts::new(
             "downbeat_scheduling_lag_seconds",
-            "How much later than asked for the scheduler's timer came",
+            "How much later than it was decided, or should have been, a batch was started",
         )
         .buckets(exponential_buckets(0.000_01, 2.0, 14)?);
         let rejected = counters(

@@ -287,9 +287,9 @@ impl Settings {
                 return Err(SettingsError::Value { key, value: value.to_string(), problem });
             }
         }
-        if self.scheduler_threads > 64 {
+        if self.scheduler_threads > 256 {
             let (key, value) = ("scheduler_threads", self.scheduler_threads.to_string());
-            return Err(SettingsError::Value { key, value, problem: "it must be 64 at most" });
+            return Err(SettingsError::Value { key, value, problem: "it must be 256 at most" });
         }
         if !(1..=1 << 20).contains(&self.open_size) {
             let (key, value) = ("open_size", self.open_size.to_string());

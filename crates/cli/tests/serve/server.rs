@@ -118,6 +118,10 @@ impl Server {
         command.args(["--metrics-port", "0"]).env("DOWNBEAT_DRAIN_S", "0");
         // A stall of the machine that runs the tests must not decide them.
         command.env("DOWNBEAT_DEFAULT_SLO_MS", "20000");
+        // All tests hold for a scheduler on one thread and on several.
+        if let Ok(threads) = std::env::var("SCHEDULER_THREADS") {
+            command.env("DOWNBEAT_SCHEDULER_THREADS", threads);
+        }
         command.arg("--model-repository").arg(&repository).arg("--cache-dir").arg(cache);
         command.args(arguments).current_dir(models.beside());
         let process = Process::start(command);
