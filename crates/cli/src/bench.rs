@@ -33,6 +33,7 @@ enum What {
     "  downbeat bench scheduler --rate 200000\n",
     "  downbeat bench scheduler --models 13 --shards 13 --rate 20000000 --pin --spin\n",
     "  downbeat bench scheduler --models 10000 --gpus 50000 --shards 13 --zipf 0.9 --rate 10000000 --pin --spin\n",
+    "  downbeat bench scheduler --models 10000 --gpus 5000 --zipf 0.9 --rate 500000 --compare\n",
     "  downbeat bench scheduler --models 4 --shards 4 --rate max --pin --spin --format json | jq .requests_per_s\n",
     "\n",
     "100 us pass from scheduler to device and 50 us for each request's data; 2 ms of the SLO are kept for the response."
@@ -80,6 +81,9 @@ struct SchedulerArguments {
     /// Bind each thread to a processor of its own
     #[arg(long)]
     pin: bool,
+    /// Run the same requests through the single-threaded scheduler in virtual time, too
+    #[arg(long)]
+    compare: bool,
     /// Seed of the arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -121,10 +125,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Rate::PerSecond(rate) => measure(arguments, rate, arguments.duration)?,
         Rate::Max => search(arguments)?,
     };
+    let one_thread = arguments.compare.then(|| on_one_thread(&report.load)).transpose()?;
     match arguments.format {
-        Format::Json => output::print(&serde_json::to_string_pretty(&report)?),
-        Format::Text => output::print(&text(&report)),
+        Format::Json => {
+            let mut results = serde_json::to_value(&report)?;
+            if let Some(one_thread) = one_thread {
+                results["one_thread"] = serde_json::to_value(one_thread)?;
+            }
+            output::print(&serde_json::to_string_pretty(&results)?)
+        }
+        Format::Text => output::print(&text(&report, one_thread.as_ref())),
     }
+}
+
+fn on_one_thread(load: &Load) -> anyhow::Result<LoadReport> {
+    let progress = spinner(format!("{} requests/s in virtual time", thousands(load.rate)));
+    let report = load.run_on_one_thread();
+    progress.finish_and_clear();
+    Ok(report?)
 }
 
 fn measure(arguments: &SchedulerArguments, rate: f64, duration_s: f64) -> anyhow::Result<LoadReport> {
@@ -164,11 +182,15 @@ fn measure(arguments: &SchedulerArguments, rate: f64, duration_s: f64) -> anyhow
 
 fn progress(load: &Load) -> ProgressBar {
     let seconds = (load.warmup + load.duration).as_secs_f64();
+    spinner(format!("{} requests/s for {seconds:.0} s", thousands(load.rate)))
+}
+
+fn spinner(message: String) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
         bar.set_style(style);
     }
-    bar.set_message(format!("{} requests/s for {seconds:.0} s", thousands(load.rate)));
+    bar.set_message(message);
     // Seldom: what is measured should have the machine to itself.
     bar.enable_steady_tick(std::time::Duration::from_secs(1));
     bar
@@ -209,18 +231,15 @@ fn search(arguments: &SchedulerArguments) -> anyhow::Result<LoadReport> {
     }
 }
 
-fn text(report: &LoadReport) -> String {
+fn text(report: &LoadReport, one_thread: Option<&LoadReport>) -> String {
     let LoadReport { load, lag_us, .. } = report;
-    let percent = |part: f64| format!("{:.3} %", 100.0 * part);
     let us = |us: f64| format!("{us:.1} us");
-    let rows = [
-        ("requests/s", thousands(report.requests_per_s)),
-        ("grants/s", thousands(report.grants_per_s)),
-        ("mean batch", format!("{:.1}", report.mean_batch)),
-        ("in SLO", percent(report.in_slo)),
-        ("dropped", percent(report.dropped)),
-        ("late", percent(report.late)),
-        ("unfinished", percent(report.unfinished)),
+    let mut rows: Vec<Vec<String>> =
+        decisions(report).into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    for (row, (_, value)) in rows.iter_mut().zip(one_thread.map(decisions).into_iter().flatten()) {
+        row.push(value);
+    }
+    let measured = [
         ("lag p50", us(lag_us.p50)),
         ("lag p99", us(lag_us.p99)),
         ("lag p99.9", us(lag_us.p999)),
@@ -229,7 +248,11 @@ fn text(report: &LoadReport) -> String {
         ("lag max", us(lag_us.max)),
         ("CPU/request", format!("{:.3} us", report.cpu_us_per_request)),
     ];
-    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]);
+    let without = one_thread.map(|_| String::new());
+    rows.extend(
+        measured.map(|(name, value)| [name.to_owned(), value].into_iter().chain(without.clone()).collect()),
+    );
+    let columns = ["", "measured", "on one thread"];
     format!(
         "{} models on {} devices, {} shards, {} domains, SLO {} ms\n{}\n\n{}\n",
         load.models,
@@ -237,13 +260,41 @@ fn text(report: &LoadReport) -> String {
         load.shards,
         load.domains,
         load.slo.as_millis_f64(),
-        output::table(&["", "measured"], rows),
-        if report.pass {
-            "pass: no event more than 2 ms late, less than 1 % of requests bad"
-        } else {
-            "FAIL: an event was more than 2 ms late, or 1 % of requests or more were bad"
-        }
+        output::table(&columns[..if one_thread.is_some() { 3 } else { 2 }], rows),
+        verdict(report)
     )
+}
+
+/// What does not depend on how late threads are.
+fn decisions(report: &LoadReport) -> [(&'static str, String); 7] {
+    let percent = |part: f64| format!("{:.3} %", 100.0 * part);
+    [
+        ("requests/s", thousands(report.requests_per_s)),
+        ("grants/s", thousands(report.grants_per_s)),
+        ("mean batch", format!("{:.1}", report.mean_batch)),
+        ("in SLO", percent(report.in_slo)),
+        ("dropped", percent(report.dropped)),
+        ("late", percent(report.late)),
+        ("unfinished", percent(report.unfinished)),
+    ]
+}
+
+fn verdict(report: &LoadReport) -> String {
+    if report.pass {
+        return "pass: no event more than 2 ms late, less than 1 % of requests bad".to_owned();
+    }
+    let mut verdict = format!(
+        "FAIL: {} events were more than 2 ms late, {:.2} % of requests were bad",
+        report.late_events,
+        100.0 * (1.0 - report.in_slo)
+    );
+    if let (Some(by_stalls), Some(stalled_ms)) = (report.late_events_by_stalls, report.stalled_ms) {
+        verdict += &format!(
+            "\n{by_stalls} of the events because threads did not have their processors (for {stalled_ms:.1} ms in all): \
+             the machine's host or somebody else had them"
+        );
+    }
+    verdict
 }
 
 /// A number with its thousands apart.

@@ -3,6 +3,8 @@
 mod account;
 mod devices;
 mod generator;
+mod single;
+mod stalls;
 
 #[cfg(test)]
 mod tests;
@@ -117,12 +119,17 @@ impl Load {
         for (shard, models) in placed.iter().enumerate() {
             for &model in models {
                 let spec = ModelSpec::new([(ClassId(0), profile.clone())]);
-                let domain = DomainId((model.0 % u32::from(self.domains)) as u16);
-                runtime.add_model_on(domain, model, spec, weights[model.0 as usize] * self.rate, shard)?;
+                runtime.add_model_on(
+                    self.domain_of(model.0),
+                    model,
+                    spec,
+                    weights[model.0 as usize] * self.rate,
+                    shard,
+                )?;
             }
         }
         for gpu in (0..self.gpus).map(GpuId) {
-            runtime.join(DomainId((gpu.0 % u32::from(self.domains)) as u16), gpu, ClassId(0))?;
+            runtime.join(self.domain_of(gpu.0), gpu, ClassId(0))?;
         }
         let late = clock.now() > begin;
         let cpu = account::CpuMeter::start();
@@ -184,6 +191,11 @@ impl Load {
             ));
         }
         Ok(())
+    }
+
+    /// The domain of a model or a device of this number.
+    fn domain_of(&self, number: u32) -> DomainId {
+        DomainId((number % u32::from(self.domains)) as u16)
     }
 
     /// The share of each model in all requests.

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::Load;
+use super::stalls::Stalls;
 
 /// The authors' rule: no event of the load runs later than this.
 const LATE: Span = Span::from_millis(2);
@@ -27,6 +28,12 @@ pub(super) struct Account {
     rows: u64,
     /// By how many nanoseconds events run late.
     lag: Histogram<u64>,
+    /// Events that ran too late.
+    too_late: u64,
+    /// Those of them that would not have, had the thread had its processor all the time.
+    too_late_by_stalls: u64,
+    /// Only threads that never sleep can tell.
+    stalls: Option<Stalls>,
 }
 
 impl Account {
@@ -45,6 +52,21 @@ impl Account {
             grants: 0,
             rows: 0,
             lag,
+            too_late: 0,
+            too_late_by_stalls: 0,
+            stalls: None,
+        }
+    }
+
+    pub(super) fn watching_stalls(self) -> Account {
+        Account { stalls: Some(Stalls::default()), ..self }
+    }
+
+    /// To be called in every turn.
+    #[inline]
+    pub(super) fn look(&mut self, now: Time) {
+        if let Some(stalls) = &mut self.stalls {
+            stalls.look(now);
         }
     }
 
@@ -60,8 +82,19 @@ impl Account {
     #[inline]
     pub(super) fn event(&mut self, due: Time, now: Time) {
         if due >= self.from && due < self.until {
-            self.lag.saturating_record(now.since(due).as_nanos());
+            let lag = now.since(due);
+            self.lag.saturating_record(lag.as_nanos());
+            if lag > LATE {
+                self.too_late(due, lag);
+            }
         }
+    }
+
+    #[cold]
+    fn too_late(&mut self, due: Time, lag: Span) {
+        self.too_late += 1;
+        let away = self.stalls.as_ref().map_or(Span::ZERO, |stalls| stalls.since(due));
+        self.too_late_by_stalls += u64::from(lag - away <= LATE);
     }
 
     #[inline]
@@ -123,6 +156,13 @@ pub struct LoadReport {
     pub unfinished: f64,
     /// By how much events of the load ran late.
     pub lag_us: LagReport,
+    /// Events of the load that ran more than 2 ms late.
+    pub late_events: u64,
+    /// Those of them that would not have, had the threads had their processors all the time; only threads that never sleep
+    /// can tell.
+    pub late_events_by_stalls: Option<u64>,
+    /// How long the shards' threads were without their processors, all together, in milliseconds.
+    pub stalled_ms: Option<f64>,
     /// No event ran more than 2 ms late, and less than 1 % of requests were dropped, late or unfinished.
     pub pass: bool,
     /// Requests in a batch, on average.
@@ -151,6 +191,7 @@ pub struct LagReport {
 impl LoadReport {
     pub(super) fn sum(load: &Load, accounts: impl Iterator<Item = Account>, cpu_used: Span) -> LoadReport {
         let mut total = Account::new(Time::ZERO, load.duration);
+        let mut stalled = Some(Span::ZERO);
         for account in accounts {
             total.offered += account.offered;
             total.in_slo += account.in_slo;
@@ -158,6 +199,9 @@ impl LoadReport {
             total.dropped += account.dropped;
             total.grants += account.grants;
             total.rows += account.rows;
+            total.too_late += account.too_late;
+            total.too_late_by_stalls += account.too_late_by_stalls;
+            stalled = stalled.zip(account.stalls).map(|(sum, stalls)| sum + stalls.total());
             // Both count the same range.
             let _ = total.lag.add(&account.lag);
         }
@@ -184,6 +228,9 @@ impl LoadReport {
             in_slo: part(total.in_slo),
             unfinished: part(total.offered.saturating_sub(left)),
             lag_us,
+            late_events: total.too_late,
+            late_events_by_stalls: stalled.map(|_| total.too_late_by_stalls),
+            stalled_ms: stalled.map(Span::as_millis_f64),
             pass: total.offered > 0 && total.lag.max() <= LATE.as_nanos() && bad < DROPPED_MAX,
             mean_batch: total.rows as f64 / total.grants.max(1) as f64,
             cpu_us_per_request: cpu_used.as_secs_f64() * 1e6 / total.offered.max(1) as f64,

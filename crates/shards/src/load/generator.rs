@@ -65,7 +65,7 @@ impl Generator {
             ids_apart: load.shards.into(),
             devices,
             running: BinaryHeap::new(),
-            account,
+            account: if load.spin { account.watching_stalls() } else { account },
         }
     }
 
@@ -80,6 +80,7 @@ impl Generator {
 
 impl Host for Generator {
     fn poll(&mut self, now: Time, inlet: &mut Inlet) {
+        self.account.look(now);
         while inlet.finished.len() < AT_ONCE
             && let Some(&Reverse((at, (domain, gpu, batch)))) = self.running.peek()
             && at <= now

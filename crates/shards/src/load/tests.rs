@@ -56,3 +56,16 @@ fn popular_models_are_spread_over_the_shards() {
         assert!((0.2..0.3).contains(&part), "{part}");
     }
 }
+
+/// The threads must find as many requests a device in time as the single-threaded scheduler does; how many more are lost depends
+/// on how late this machine wakes threads, so that only the latter is asserted.
+#[test]
+fn the_same_requests_go_through_the_single_threaded_scheduler() {
+    let load = small();
+    let one = load.run_on_one_thread().unwrap();
+    let again = load.run_on_one_thread().unwrap();
+    assert_eq!((one.offered, one.in_slo, one.mean_batch), (again.offered, again.in_slo, again.mean_batch));
+    assert!(one.in_slo > 0.999 && one.unfinished == 0.0 && one.lag_us.max <= 1.0, "{one:?}");
+    let threads = load.run().unwrap();
+    assert_eq!(one.offered, threads.offered, "the same arrivals");
+}
