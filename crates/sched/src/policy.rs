@@ -43,6 +43,11 @@ pub trait Policy: Clone + Debug {
     /// How long before its frontrun a candidate of `latency` may start.
     fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span;
 
+    /// The same on the last idle device, for a candidate that would hold it for longer than others can wait.
+    fn head_start_on_last(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span {
+        self.head_start(guard, backlog, latency)
+    }
+
     /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
     fn urgency(&self, _pressure: &Pressure, candidate: &Candidate) -> Time {
         candidate.latest

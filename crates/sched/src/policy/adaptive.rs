@@ -47,6 +47,8 @@ pub struct AdaptiveGuard {
     others_most: f64,
     /// The gap between two batches, as far as all devices are busy at once.
     gap_ns: f64,
+    /// The spare devices, as far as they are relied on, where nothing beyond the mean comes in.
+    relied_on_mean: f64,
 }
 
 impl Policy for Adaptive {
@@ -66,6 +68,7 @@ impl Policy for Adaptive {
             relied_on: RELIANCE * spare,
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
             gap_ns: gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0),
+            relied_on_mean: RELIANCE * (gpus - pressure.need.mean()).max(SPARE_MIN * gpus),
         }
     }
 
@@ -75,6 +78,13 @@ impl Policy for Adaptive {
         let own = latency.as_nanos() as f64;
         let wait = others.min(own * guard.others_most) / guard.relied_on;
         Span::from_nanos((wait + guard.gap_ns) as u64)
+    }
+
+    /// Without the gap, and without what grows as devices get scarce: a batch that holds the last device for long is the very
+    /// reason why others must start early.
+    fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
+        let others = (backlog - latency).min(latency).as_nanos() as f64;
+        Span::from_nanos((others / guard.relied_on_mean) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -163,6 +173,21 @@ mod tests {
         let holding = Span::from_millis(20);
         assert_eq!(head_start(&Pressure { holding, ..pressure(2, 10, 1.0, 0.0) }), Span::from_millis(10));
         assert!(head_start(&Pressure { holding, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
+    }
+
+    /// One of two devices is needed, so the gap is 10 ms and the other 2 * 10 ms are worth 10 / (3 * 1). The last device is had
+    /// that early at most, and bursts do not change it.
+    #[test]
+    fn on_the_last_device_nothing_is_added_for_the_gap_or_for_bursts() {
+        let holding = Span::from_millis(20);
+        for deviation in [0.0, 0.5] {
+            let pressure = Pressure { holding, ..pressure(2, 30, 1.0, deviation) };
+            let guard = Adaptive.guard(&pressure);
+            let own = Span::from_millis(10);
+            let early_ms = Adaptive.head_start_on_last(&guard, pressure.backlog, own).as_millis_f64();
+            assert!((early_ms - 10.0 / 3.0).abs() < 0.001, "{early_ms}");
+            assert!(head_start(&pressure).as_millis_f64() > 13.0);
+        }
     }
 
     #[test]
