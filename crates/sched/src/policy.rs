@@ -82,6 +82,9 @@ pub struct Pressure {
     pub all_busy: f64,
     /// How long the requests of the least patient model can wait for a device.
     pub patience: Span,
+    /// The variance of the number of devices in use if every model's batches leave evenly spaced: the sum of the models'
+    /// [`scatter`](Need::scatter_millionths).
+    pub scatter: f64,
 }
 
 /// How many devices some traffic needs, on average and how much that varies, and how long it can wait for one.
@@ -134,6 +137,16 @@ impl Need {
         (self.variance as f64 / 1e6).sqrt()
     }
 
+    /// How much the number of devices in use varies, in millionths, if batches leave evenly spaced.
+    ///
+    /// A model that needs less than a device has one in use for that part of the time, n, and the variance is n (1 - n). One
+    /// that needs more takes turns with itself: it has as many in use as it needs, or one more, at most a quarter. From half a
+    /// device on it is a quarter, because nobody is that even.
+    pub fn scatter_millionths(self) -> u64 {
+        let part = self.mean.min(500_000);
+        part * (1_000_000 - part) / 1_000_000
+    }
+
     /// The part of it that `share` of the traffic needs.
     pub(crate) fn part(self, share: f64) -> Need {
         Need::new(share * self.mean(), share * self.deviation()).with_patience(self.patience())
@@ -153,6 +166,9 @@ impl Pressure {
     /// What happens for less than this part of the time can be relied on not to happen: half of what an objective of 99 %
     /// allows.
     pub const ALL_BUSY_MAX: f64 = 0.005;
+
+    /// On so few devices nothing is even enough to be relied on.
+    const RANDOM_MIN: f64 = 3.0;
 
     /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
     /// where there are too few.
@@ -177,8 +193,22 @@ impl Pressure {
         if self.gpus == 1 { Span::from_nanos(self.patience.as_nanos() / 2) } else { Span::MAX }
     }
 
+    /// How randomly devices are taken: 1 where they are in use as if batches came at random, whose number varies by as much as
+    /// there are on average; less where most of what is in use belongs to models that take turns with themselves.
+    ///
+    /// At least `RANDOM_MIN` devices are reckoned to be taken at random, and bursts come on top of even spacing.
+    pub fn randomness(&self) -> f64 {
+        let deviation = self.need.deviation();
+        let variance = (self.scatter + deviation * deviation).max(Self::RANDOM_MIN);
+        // Where nothing is needed this is more than 1.
+        (variance / self.need.mean()).min(1.0)
+    }
+
     /// How many times the traffic there could be on average; infinite where there is none.
     pub fn headroom(&self) -> f64 {
         f64::from(self.gpus) / self.need.mean()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,8 +30,10 @@ pub(crate) struct Pool<P: Policy> {
     /// What `pressure.holding` is told from, and whether there is anything new in it.
     occupancy: Occupancy,
     occupancy_changed: bool,
-    /// What `pressure.all_busy` was reckoned from.
+    /// What `pressure.all_busy` and `pressure.scatter` were reckoned from.
     reckoned: (Need, u32),
+    /// What `pressure.scatter` is told from, in millionths, so that it is exact.
+    scatter: u64,
     /// Each model's part in `pressure.need`.
     needs: Vec<Need>,
     /// The priority of the batch that each model started last; 0 where it has started none.
@@ -55,6 +57,7 @@ impl<P: Policy> Default for Pool<P> {
             occupancy: Occupancy::default(),
             occupancy_changed: false,
             reckoned: (Need::default(), 0),
+            scatter: 0,
             needs: Vec::new(),
             levels: Vec::new(),
             patience: KeyedHeap::default(),
@@ -109,6 +112,7 @@ impl<P: Policy> Pool<P> {
         if self.reckoned != (need, gpus) {
             self.reckoned = (need, gpus);
             self.pressure.all_busy = Pressure::reckon_all_busy(need, gpus);
+            self.pressure.scatter = self.scatter as f64 / 1e6;
         }
         // Where all devices are never busy at once, nobody asks what holds them then.
         if self.occupancy_changed && self.pressure.all_busy > 0.0 {
@@ -168,6 +172,7 @@ impl<P: Policy> Pool<P> {
             }
             let old = std::mem::replace(&mut self.needs[index], need);
             self.pressure.need = self.pressure.need.replace(old, need);
+            self.scatter = self.scatter - old.scatter_millionths() + need.scatter_millionths();
             if need == Need::default() {
                 self.patience.remove(model.0);
             } else if old == Need::default() || need.patience() != old.patience() {

@@ -26,14 +26,17 @@ const LOSS_PULL: u64 = 8;
 ///
 /// ```text
 ///   spare      = gpus - need - deviation of need
-///   head start = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) / (3 * spare) + gap between two batches
+///   wait       = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) * randomness / (3 * spare)
+///   head start = wait + gap between two batches
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
-/// is found depends on the devices that the traffic does not keep busy, and hardly on the number of models. A model alone never
+/// is found depends on the devices that the traffic does not keep busy, and on how randomly the others are taken: a model takes
+/// turns with itself, so that what is random is hardly more than one device for each model. A model alone never
 /// guards against itself in this: its batches leave one after the other, each waits for its own window. The gap between
 /// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
-/// more than a moment: with one device or two, at almost any load. Where the traffic needs all devices, the rule is eager
+/// more than a moment: with one device or two, at almost any load. It is not for batches longer than others can wait that
+/// would take the last idle device: they are the reason for it. Where the traffic needs all devices, the rule is eager
 /// dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -41,14 +44,14 @@ pub struct Adaptive;
 /// What the head starts of [`Adaptive`] are reckoned from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdaptiveGuard {
-    /// The spare devices, as far as they are relied on.
-    relied_on: f64,
+    /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are relied on.
+    wait: f64,
     /// How many times a batch's own latency the work of others counts for at most.
     others_most: f64,
     /// The gap between two batches, as far as all devices are busy at once.
     gap_ns: f64,
-    /// The spare devices, as far as they are relied on, where nothing beyond the mean comes in.
-    relied_on_mean: f64,
+    /// The same where nothing beyond the mean comes in.
+    wait_mean: f64,
 }
 
 impl Policy for Adaptive {
@@ -62,13 +65,14 @@ impl Policy for Adaptive {
     fn guard(&self, pressure: &Pressure) -> AdaptiveGuard {
         let gpus = f64::from(pressure.gpus.max(1));
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
+        let randomness = pressure.randomness();
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
         let gap = pressure.holding.as_nanos() as f64 / gpus;
         AdaptiveGuard {
-            relied_on: RELIANCE * spare,
+            wait: randomness / (RELIANCE * spare),
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
             gap_ns: gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0),
-            relied_on_mean: RELIANCE * (gpus - pressure.need.mean()).max(SPARE_MIN * gpus),
+            wait_mean: randomness / (RELIANCE * (gpus - pressure.need.mean()).max(SPARE_MIN * gpus)),
         }
     }
 
@@ -76,7 +80,7 @@ impl Policy for Adaptive {
     fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
         let others = (backlog - latency).as_nanos() as f64;
         let own = latency.as_nanos() as f64;
-        let wait = others.min(own * guard.others_most) / guard.relied_on;
+        let wait = others.min(own * guard.others_most) * guard.wait;
         Span::from_nanos((wait + guard.gap_ns) as u64)
     }
 
@@ -84,7 +88,7 @@ impl Policy for Adaptive {
     /// reason why others must start early.
     fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
         let others = (backlog - latency).min(latency).as_nanos() as f64;
-        Span::from_nanos((others / guard.relied_on_mean) as u64)
+        Span::from_nanos((others * guard.wait_mean) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -111,6 +115,8 @@ mod tests {
             holding: Span::ZERO,
             all_busy: Pressure::reckon_all_busy(need, gpus),
             patience: Span::ZERO,
+            // Many small models: all at random.
+            scatter: need.mean(),
         }
     }
 
@@ -143,6 +149,14 @@ mod tests {
     #[test]
     fn bursts_leave_fewer_devices_spare() {
         assert_eq!(head_start(&pressure(8, 16, 6.0, 1.0)), Span::from_millis(2));
+    }
+
+    /// Eight models that keep most of a device busy each scatter by at most a quarter, 2 devices of 6. Three at least are
+    /// reckoned with: half of 1 ms.
+    #[test]
+    fn models_that_take_turns_with_themselves_need_not_start_early() {
+        let pressure = Pressure { scatter: 2.0, ..pressure(8, 16, 6.0, 0.0) };
+        assert_eq!(head_start(&pressure), Span::from_micros(500));
     }
 
     #[test]
