@@ -2,7 +2,7 @@
 
 use super::Matchmaker;
 use crate::candidate::Candidate;
-use crate::policy::{IdleGpus, Policy};
+use crate::policy::{IdleGpus, Policy, Pressure};
 use crate::pool::Pool;
 use crate::{ClassId, GpuId, ModelId, Time};
 
@@ -67,10 +67,11 @@ impl<P: Policy> Matchmaker<P> {
 
 /// Until when a candidate whose window is open may not have the last idle device: the past where nobody would miss it.
 ///
-/// Nobody is held for the sake of a lower level.
+/// Nobody is held for the sake of a lower level, nor where there is no other device to wait for.
 fn held_until<P: Policy>(policy: &P, pool: &mut Pool<P>, candidate: &Candidate) -> Time {
     let Candidate { frontrun, latency, priority, .. } = *candidate;
-    if latency > pool.pressure().patience && pool.level_of_least_patient() <= priority {
+    let Pressure { gpus, patience, .. } = *pool.pressure();
+    if gpus > 1 && latency > patience && pool.level_of_least_patient() <= priority {
         frontrun - pool.head_start_on_last(policy, latency)
     } else {
         Time::ZERO
