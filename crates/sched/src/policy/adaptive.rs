@@ -50,8 +50,10 @@ pub struct AdaptiveGuard {
     others_most: f64,
     /// The gap between two batches, as far as all devices are busy at once.
     gap_ns: f64,
-    /// The same where nothing beyond the mean comes in.
+    /// `wait` where nothing beyond the mean comes in.
     wait_mean: f64,
+    /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
+    gap_on_last_ns: f64,
 }
 
 impl Policy for Adaptive {
@@ -67,12 +69,14 @@ impl Policy for Adaptive {
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
         let randomness = pressure.randomness();
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
-        let gap = pressure.holding.as_nanos() as f64 / gpus;
+        let gap_ns = pressure.holding.as_nanos() as f64 / gpus;
+        let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
         AdaptiveGuard {
             wait: randomness / (RELIANCE * spare),
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
-            gap_ns: gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0),
+            gap_ns,
             wait_mean: randomness / (RELIANCE * (gpus - pressure.need.mean()).max(SPARE_MIN * gpus)),
+            gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
         }
     }
 
@@ -84,11 +88,11 @@ impl Policy for Adaptive {
         Span::from_nanos((wait + guard.gap_ns) as u64)
     }
 
-    /// Without the gap, and without what grows as devices get scarce: a batch that holds the last device for long is the very
-    /// reason why others must start early.
+    /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for long is the
+    /// very reason why others must start early.
     fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
         let others = (backlog - latency).min(latency).as_nanos() as f64;
-        Span::from_nanos((others * guard.wait_mean) as u64)
+        Span::from_nanos((others * guard.wait_mean + guard.gap_on_last_ns) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -189,18 +193,20 @@ mod tests {
         assert!(head_start(&Pressure { holding, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
     }
 
-    /// One of two devices is needed, so the gap is 10 ms and the other 2 * 10 ms are worth 10 / (3 * 1). The last device is had
-    /// that early at most, and bursts do not change it.
+    /// One of two devices is needed: the gap is 10 ms, and others' 20 ms count for 10 / (3 * 1). On the last device only as much of the
+    /// gap counts as others can wait, and bursts do not.
     #[test]
-    fn on_the_last_device_nothing_is_added_for_the_gap_or_for_bursts() {
-        let holding = Span::from_millis(20);
+    fn on_the_last_device_the_gap_counts_no_more_than_others_can_wait_and_bursts_do_not() {
+        let own = Span::from_millis(10);
         for deviation in [0.0, 0.5] {
-            let pressure = Pressure { holding, ..pressure(2, 30, 1.0, deviation) };
-            let guard = Adaptive.guard(&pressure);
-            let own = Span::from_millis(10);
-            let early_ms = Adaptive.head_start_on_last(&guard, pressure.backlog, own).as_millis_f64();
-            assert!((early_ms - 10.0 / 3.0).abs() < 0.001, "{early_ms}");
-            assert!(head_start(&pressure).as_millis_f64() > 13.0);
+            for (patience_ms, early_ms) in [(2, 10.0 / 3.0 + 2.0), (50, 10.0 / 3.0 + 10.0)] {
+                let (holding, patience) = (Span::from_millis(20), Span::from_millis(patience_ms));
+                let pressure = Pressure { holding, patience, ..pressure(2, 30, 1.0, deviation) };
+                let guard = Adaptive.guard(&pressure);
+                let on_last = Adaptive.head_start_on_last(&guard, pressure.backlog, own);
+                assert!((on_last.as_millis_f64() - early_ms).abs() < 0.001, "{on_last:?}, not {early_ms} ms");
+                assert!(on_last <= head_start(&pressure));
+            }
         }
     }
 
