@@ -82,9 +82,9 @@ pub struct Pressure {
     pub all_busy: f64,
     /// How long the requests of the least patient model can wait for a device.
     pub patience: Span,
-    /// The variance of the number of devices in use if every model's batches leave evenly spaced: the sum of the models'
-    /// [`scatter`](Need::scatter_millionths).
-    pub scatter: f64,
+    /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is in use
+    /// belongs to models that take turns with themselves.
+    pub randomness: f64,
 }
 
 /// How many devices some traffic needs, on average and how much that varies, and how long it can wait for one.
@@ -193,15 +193,15 @@ impl Pressure {
         if self.gpus == 1 { Span::from_nanos(self.patience.as_nanos() / 2) } else { Span::MAX }
     }
 
-    /// How randomly devices are taken: 1 where they are in use as if batches came at random, whose number varies by as much as
-    /// there are on average; less where most of what is in use belongs to models that take turns with themselves.
+    /// [`randomness`](Pressure::randomness) where the models' [`scatter`](Need::scatter_millionths) adds up to this.
     ///
-    /// At least `RANDOM_MIN` devices are reckoned to be taken at random, and bursts come on top of even spacing.
-    pub fn randomness(&self) -> f64 {
-        let deviation = self.need.deviation();
-        let variance = (self.scatter + deviation * deviation).max(Self::RANDOM_MIN);
+    /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even ones
+    /// have what the models scatter, and bursts come on top. At least `RANDOM_MIN` devices are reckoned to be taken at random.
+    pub(crate) fn reckon_randomness(need: Need, scatter_millionths: u64) -> f64 {
+        let millionths = scatter_millionths.saturating_add(need.variance);
+        let variance = (millionths as f64 / 1e6).max(Self::RANDOM_MIN);
         // Where nothing is needed this is more than 1.
-        (variance / self.need.mean()).min(1.0)
+        (variance / need.mean()).min(1.0)
     }
 
     /// How many times the traffic there could be on average; infinite where there is none.

@@ -30,9 +30,9 @@ pub(crate) struct Pool<P: Policy> {
     /// What `pressure.holding` is told from, and whether there is anything new in it.
     occupancy: Occupancy,
     occupancy_changed: bool,
-    /// What `pressure.all_busy` and `pressure.scatter` were reckoned from.
+    /// What `pressure.all_busy` and `pressure.randomness` were reckoned from.
     reckoned: (Need, u32),
-    /// What `pressure.scatter` is told from, in millionths, so that it is exact.
+    /// The sum of what the models scatter, in millionths, so that it is exact.
     scatter: u64,
     /// Each model's part in `pressure.need`.
     needs: Vec<Need>,
@@ -112,7 +112,7 @@ impl<P: Policy> Pool<P> {
         if self.reckoned != (need, gpus) {
             self.reckoned = (need, gpus);
             self.pressure.all_busy = Pressure::reckon_all_busy(need, gpus);
-            self.pressure.scatter = self.scatter as f64 / 1e6;
+            self.pressure.randomness = Pressure::reckon_randomness(need, self.scatter);
         }
         // Where all devices are never busy at once, nobody asks what holds them then.
         if self.occupancy_changed && self.pressure.all_busy > 0.0 {

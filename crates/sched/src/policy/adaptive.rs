@@ -67,7 +67,7 @@ impl Policy for Adaptive {
     fn guard(&self, pressure: &Pressure) -> AdaptiveGuard {
         let gpus = f64::from(pressure.gpus.max(1));
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
-        let randomness = pressure.randomness();
+        let randomness = pressure.randomness;
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
         let gap_ns = pressure.holding.as_nanos() as f64 / gpus;
         let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
@@ -119,8 +119,8 @@ mod tests {
             holding: Span::ZERO,
             all_busy: Pressure::reckon_all_busy(need, gpus),
             patience: Span::ZERO,
-            // Many small models: all at random.
-            scatter: need.mean(),
+            // Many small models.
+            randomness: 1.0,
         }
     }
 
@@ -155,11 +155,9 @@ mod tests {
         assert_eq!(head_start(&pressure(8, 16, 6.0, 1.0)), Span::from_millis(2));
     }
 
-    /// Eight models that keep most of a device busy each scatter by at most a quarter, 2 devices of 6. Three at least are
-    /// reckoned with: half of 1 ms.
     #[test]
     fn models_that_take_turns_with_themselves_need_not_start_early() {
-        let pressure = Pressure { scatter: 2.0, ..pressure(8, 16, 6.0, 0.0) };
+        let pressure = Pressure { randomness: 0.5, ..pressure(8, 16, 6.0, 0.0) };
         assert_eq!(head_start(&pressure), Span::from_micros(500));
     }
 

@@ -8,24 +8,33 @@ fn a_model_scatters_by_what_is_not_always_in_use_and_by_a_quarter_at_most() {
     assert_eq!([0.0, 0.1, 0.5, 0.9, 7.0].map(scatter), [0, 90_000, 250_000, 250_000, 250_000]);
 }
 
+/// [`Pressure::randomness`] of models with these needs.
+fn randomness(needs: &[f64], deviation: f64) -> f64 {
+    let scatter = needs.iter().map(|&need| Need::new(need, 0.0).scatter_millionths()).sum();
+    Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter)
+}
+
+/// Sixteen models that need a device each scatter by a quarter each: 4 of 16. Bursts that vary by 2 devices make it 8 of 16. On
+/// three devices everything is random.
+#[test]
+fn what_is_random_is_what_scatters_and_bursts_and_at_least_three_devices() {
+    assert_eq!(randomness(&[1.0; 16], 0.0), 0.25);
+    assert_eq!(randomness(&[1.0; 16], 2.0), 0.5);
+    assert_eq!(randomness(&[12.0], 0.0), 0.25);
+    assert_eq!(randomness(&[3.0], 0.0), 1.0);
+    assert_eq!(randomness(&[], 0.0), 1.0);
+}
+
 proptest! {
-    /// However its parts are divided among models, the traffic is taken to be between even and random.
     #[test]
     fn randomness_is_a_share(needs in prop::collection::vec(0.0f64..20.0, 0..40), deviation in 0.0f64..30.0) {
-        let scatter = needs.iter().map(|&need| Need::new(need, 0.0).scatter_millionths()).sum::<u64>();
-        let need = Need::new(needs.iter().sum(), deviation);
-        let pressure = Pressure { need, scatter: scatter as f64 / 1e6, ..Pressure::default() };
-        prop_assert!(pressure.randomness() > 0.0 && pressure.randomness() <= 1.0);
+        let share = randomness(&needs, deviation);
+        prop_assert!(share > 0.0 && share <= 1.0, "{}", share);
     }
 
-    /// The same traffic is more random where more models bring it.
     #[test]
-    fn more_models_are_more_random(need in 0.1f64..30.0, models in 1u64..40) {
-        let randomness = |models: u64| {
-            let part = Need::new(need / models as f64, 0.0);
-            let scatter = (models * part.scatter_millionths()) as f64 / 1e6;
-            Pressure { need: Need::new(need, 0.0), scatter, ..Pressure::default() }.randomness()
-        };
-        prop_assert!(randomness(models) <= randomness(models + 1) + 1e-3);
+    fn the_same_traffic_is_more_random_where_more_models_bring_it(need in 0.1f64..30.0, models in 1usize..40) {
+        let of = |models: usize| randomness(&vec![need / models as f64; models], 0.0);
+        prop_assert!(of(models) <= of(models + 1) + 1e-3);
     }
 }
