@@ -1,6 +1,7 @@
 //! The matchmaker: which model gets which device, and when.
 
 mod devices;
+mod windows;
 
 use downbeat_profile::Span;
 
@@ -13,7 +14,8 @@ use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Release, Time};
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
 ///
 /// A candidate whose window has opened takes an idle device, or waits for one in the order of `latest`. A device that
-/// is about to become free is given away ahead of time, so that the batch is there when it does.
+/// is about to become free is given away ahead of time, so that the batch is there when it does. The last idle device is
+/// kept from batches that are early and would hold it for longer than others can wait.
 ///
 /// Its counterpart is the [`Shard`](crate::Shard), which has the requests. Each grant must be followed by
 /// [`sent`](Self::sent) or [`declined`](Self::declined); until then its device is given to nobody else, so that the shard may be on another
@@ -185,7 +187,7 @@ impl<P: Policy> Matchmaker<P> {
     fn grant_only(&mut self, now: Time) -> Result<Option<Grant>, Crowd> {
         let Matchmaker { policy, pools, posted, fleet, .. } = self;
         let [pool] = &mut pools[..] else { return Err(Crowd) };
-        if pool.open.peek().is_some() {
+        if pool.open.peek().is_some() || pool.held.peek().is_some() {
             return Err(Crowd);
         }
         let class = ClassId(0);
@@ -203,7 +205,10 @@ impl<P: Policy> Matchmaker<P> {
         {
             return Err(Crowd);
         }
-        let (_, model) = next;
+        let (frontrun, model) = next;
+        if pool.idle.len() == 1 && frontrun > now {
+            return Err(Crowd);
+        }
         let (Some(candidate), Some(gpu)) = (posted[model as usize].first.take(), fleet.get_mut(id)) else {
             return Ok(None);
         };
@@ -211,30 +216,35 @@ impl<P: Policy> Matchmaker<P> {
         pool.idle.remove(id);
         gpu.reserved = true;
         let (free_at, life) = (gpu.free_at, gpu.life);
-        pool.started(candidate.latency);
+        pool.started(ModelId(model), &candidate);
         let reason = reason::<P>(&candidate, now);
         Ok(Some(Grant { model: ModelId(model), gpu: id, life, class, free_at, reason }))
     }
 
     fn grant_in(&mut self, class: ClassId, now: Time) -> Option<Grant> {
+        if let Some((model, gpu)) = self.held_and_let_go(class, now) {
+            return self.give(model, class, gpu, now);
+        }
         let (_, first) = self.pools[class.0 as usize].open.peek()?;
         let class = self.slower_class(first, class).unwrap_or(class);
         let pool = &self.pools[class.0 as usize];
         let (_, model) = pool.open.peek()?;
-        let model = ModelId(model);
-        let candidate = self.candidate(model, class)?;
         let idle = pool.idle.first();
-        let id = idle.or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
+        let candidate = self.candidate(ModelId(model), class)?;
+        let gpu = idle.or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
+        self.give(ModelId(model), class, gpu, now)
+    }
+
+    fn give(&mut self, model: ModelId, class: ClassId, id: GpuId, now: Time) -> Option<Grant> {
+        let candidate = self.candidate(model, class)?;
         self.withdraw(model);
         let gpu = self.fleet.get_mut(id)?;
         gpu.reserved = true;
         let (free_at, life) = (gpu.free_at, gpu.life);
         let pool = &mut self.pools[class.0 as usize];
-        match idle {
-            Some(_) => pool.idle.remove(id),
-            None => drop(pool.busy.remove(id.0)),
-        }
-        pool.started(candidate.latency);
+        pool.idle.remove(id);
+        pool.busy.remove(id.0);
+        pool.started(model, &candidate);
         Some(Grant { model, gpu: id, life, class, free_at, reason: reason::<P>(&candidate, now) })
     }
 
@@ -253,34 +263,16 @@ impl<P: Policy> Matchmaker<P> {
         })
     }
 
-    /// Moves the models whose window is open by now from `pending` to `open`.
-    #[inline]
-    fn open_windows(&mut self, class: ClassId, now: Time) {
-        let Matchmaker { policy, pools, posted, .. } = self;
-        let pool = &mut pools[class.0 as usize];
-        while let Some((frontrun, model)) = pool.pending.peek()
-            && let Some(candidate) = posted[model as usize].on(class)
-        {
-            if frontrun > now && frontrun - pool.head_start(policy, candidate.latency) > now {
-                break;
-            }
-            pool.pending.remove(model);
-            let urgency = policy.urgency(pool.pressure(), candidate);
-            pool.open.set(model, (candidate.priority, urgency));
-        }
-    }
-
-    /// When the window of the pending candidate with the earliest frontrun opens.
-    fn next_to_open(&mut self, class: ClassId) -> Option<Time> {
-        let pool = &mut self.pools[class.0 as usize];
-        let (frontrun, model) = pool.pending.peek()?;
-        let candidate = self.posted[model as usize].on(class)?;
-        Some(frontrun - pool.head_start(&self.policy, candidate.latency))
-    }
-
     /// The busy device that is free first, if the candidate sent now would be there just in time and not too late.
     fn gpu_about_to_be_free(&mut self, class: ClassId, candidate: &Candidate, now: Time) -> Option<GpuId> {
         let lead = self.delays.lead(candidate.size);
+        let (free_at, gpu) = self.free_next(class, now)?;
+        let in_time = free_at <= now + lead && free_at <= candidate.latest + lead;
+        in_time.then_some(gpu)
+    }
+
+    /// The busy device that is free first, and when.
+    fn free_next(&mut self, class: ClassId, now: Time) -> Option<(Time, GpuId)> {
         let pool = &mut self.pools[class.0 as usize];
         if !pool.watched {
             pool.watch(self.fleet.iter().filter(|(_, gpu)| gpu.class == class));
@@ -288,8 +280,7 @@ impl<P: Policy> Matchmaker<P> {
         let busy = &mut pool.busy;
         while let Some((free_at, gpu)) = busy.peek() {
             if free_at > now {
-                let in_time = free_at <= now + lead && free_at <= candidate.latest + lead;
-                return in_time.then_some(GpuId(gpu));
+                return Some((free_at, GpuId(gpu)));
             }
             // It should have been free by now and is not. Nobody knows when it will be: it takes no more before it
             // has finished.

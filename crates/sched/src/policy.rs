@@ -43,6 +43,11 @@ pub trait Policy: Clone + Debug {
     /// How long before its frontrun a candidate of `latency` may start.
     fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span;
 
+    /// The same on the last idle device, for a candidate that would hold it for longer than others can wait.
+    fn head_start_on_last(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span {
+        self.head_start(guard, backlog, latency)
+    }
+
     /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
     fn urgency(&self, _pressure: &Pressure, candidate: &Candidate) -> Time {
         candidate.latest
@@ -77,6 +82,9 @@ pub struct Pressure {
     pub all_busy: f64,
     /// How long the requests of the least patient model can wait for a device.
     pub patience: Span,
+    /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is in use
+    /// belongs to models that take turns with themselves.
+    pub randomness: f64,
 }
 
 /// How many devices some traffic needs, on average and how much that varies, and how long it can wait for one.
@@ -129,6 +137,16 @@ impl Need {
         (self.variance as f64 / 1e6).sqrt()
     }
 
+    /// How much the number of devices in use varies, in millionths, if batches leave evenly spaced.
+    ///
+    /// A model that needs less than a device has one in use for that part of the time, n, and the variance is n (1 - n). One
+    /// that needs more takes turns with itself: it has as many in use as it needs, or one more, at most a quarter. From half a
+    /// device on it is a quarter, because nobody is that even.
+    pub fn scatter_millionths(self) -> u64 {
+        let part = self.mean.min(500_000);
+        part * (1_000_000 - part) / 1_000_000
+    }
+
     /// The part of it that `share` of the traffic needs.
     pub(crate) fn part(self, share: f64) -> Need {
         Need::new(share * self.mean(), share * self.deviation()).with_patience(self.patience())
@@ -148,6 +166,9 @@ impl Pressure {
     /// What happens for less than this part of the time can be relied on not to happen: half of what an objective of 99 %
     /// allows.
     pub const ALL_BUSY_MAX: f64 = 0.005;
+
+    /// On so few devices nothing is even enough to be relied on.
+    const RANDOM_MIN: f64 = 3.0;
 
     /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
     /// where there are too few.
@@ -172,8 +193,22 @@ impl Pressure {
         if self.gpus == 1 { Span::from_nanos(self.patience.as_nanos() / 2) } else { Span::MAX }
     }
 
+    /// [`randomness`](Pressure::randomness) where the models' [`scatter`](Need::scatter_millionths) adds up to this.
+    ///
+    /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even ones
+    /// have what the models scatter, and bursts come on top. At least `RANDOM_MIN` devices are reckoned to be taken at random.
+    pub(crate) fn reckon_randomness(need: Need, scatter_millionths: u64) -> f64 {
+        let millionths = scatter_millionths.saturating_add(need.variance);
+        let variance = (millionths as f64 / 1e6).max(Self::RANDOM_MIN);
+        // Where nothing is needed this is more than 1.
+        (variance / need.mean()).min(1.0)
+    }
+
     /// How many times the traffic there could be on average; infinite where there is none.
     pub fn headroom(&self) -> f64 {
         f64::from(self.gpus) / self.need.mean()
     }
 }
+
+#[cfg(test)]
+mod tests;

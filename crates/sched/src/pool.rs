@@ -21,6 +21,8 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) pending: KeyedHeap<Time>,
     /// Models whose window is open, the most urgent first.
     pub(crate) open: KeyedHeap<(Priority, Time)>,
+    /// Models whose window is open on all devices but the last idle one, by when it opens there.
+    pub(crate) held: KeyedHeap<Time>,
     pressure: Pressure,
     guard: P::Guard,
     /// Whether anything has changed that is to be reckoned with.
@@ -28,10 +30,14 @@ pub(crate) struct Pool<P: Policy> {
     /// What `pressure.holding` is told from, and whether there is anything new in it.
     occupancy: Occupancy,
     occupancy_changed: bool,
-    /// What `pressure.all_busy` was reckoned from.
+    /// What `pressure.all_busy` and `pressure.randomness` were reckoned from.
     reckoned: (Need, u32),
+    /// The sum of what the models scatter, in millionths, so that it is exact.
+    scatter: u64,
     /// Each model's part in `pressure.need`.
     needs: Vec<Need>,
+    /// The priority of the batch that each model started last; 0 where it has started none.
+    levels: Vec<Priority>,
     /// How long each model with traffic can wait, the least patient first.
     patience: KeyedHeap<Span>,
 }
@@ -44,13 +50,16 @@ impl<P: Policy> Default for Pool<P> {
             watched: false,
             pending: KeyedHeap::default(),
             open: KeyedHeap::default(),
+            held: KeyedHeap::default(),
             pressure: Pressure::default(),
             guard: Default::default(),
             changed: false,
             occupancy: Occupancy::default(),
             occupancy_changed: false,
             reckoned: (Need::default(), 0),
+            scatter: 0,
             needs: Vec::new(),
+            levels: Vec::new(),
             patience: KeyedHeap::default(),
         }
     }
@@ -70,6 +79,24 @@ impl<P: Policy> Pool<P> {
         policy.head_start(&self.guard, self.pressure.backlog, latency)
     }
 
+    /// The same on the last idle device, for a batch that holds it for longer than others can wait.
+    pub(crate) fn head_start_on_last(&mut self, policy: &P, latency: Span) -> Span {
+        self.reckon(policy);
+        policy.head_start_on_last(&self.guard, self.pressure.backlog, latency)
+    }
+
+    /// The level of the batch that the least patient model started last; above all others where it has started none.
+    pub(crate) fn level_of_least_patient(&self) -> Priority {
+        let level = self.patience.peek().and_then(|(_, model)| self.levels.get(model as usize));
+        level.copied().unwrap_or(Priority(0))
+    }
+
+    /// Lets a model wait for any device.
+    pub(crate) fn open(&mut self, policy: &P, model: u32, candidate: &Candidate) {
+        let urgency = policy.urgency(&self.pressure, candidate);
+        self.open.set(model, (candidate.priority, urgency));
+    }
+
     /// Brings up to date what is dear to reckon and seldom changes.
     #[inline]
     pub(crate) fn reckon(&mut self, policy: &P) {
@@ -85,6 +112,7 @@ impl<P: Policy> Pool<P> {
         if self.reckoned != (need, gpus) {
             self.reckoned = (need, gpus);
             self.pressure.all_busy = Pressure::reckon_all_busy(need, gpus);
+            self.pressure.randomness = Pressure::reckon_randomness(need, self.scatter);
         }
         // Where all devices are never busy at once, nobody asks what holds them then.
         if self.occupancy_changed && self.pressure.all_busy > 0.0 {
@@ -103,7 +131,7 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn withdraw(&mut self, model: ModelId, candidate: &Candidate) {
         self.pressure.backlog = self.pressure.backlog - candidate.latency;
         if !self.pending.remove(model.0) {
-            self.open.remove(model.0);
+            self.close(model);
         }
     }
 
@@ -112,14 +140,23 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn replace(&mut self, model: ModelId, old: &Candidate, new: &Candidate) {
         self.pressure.backlog = self.pressure.backlog - old.latency;
         if !self.pending.contains(model.0) {
-            self.open.remove(model.0);
+            self.close(model);
         }
         self.post(model, new);
     }
 
+    fn close(&mut self, model: ModelId) {
+        if !self.open.remove(model.0) {
+            self.held.remove(model.0);
+        }
+    }
+
     /// Learns that a batch is started.
-    pub(crate) fn started(&mut self, latency: Span) {
-        self.occupancy.add(latency);
+    pub(crate) fn started(&mut self, model: ModelId, candidate: &Candidate) {
+        if let Some(level) = self.levels.get_mut(model.0 as usize) {
+            *level = candidate.priority;
+        }
+        self.occupancy.add(candidate.latency);
         self.occupancy_changed = true;
         self.changed |= self.pressure.all_busy > 0.0;
     }
@@ -131,9 +168,11 @@ impl<P: Policy> Pool<P> {
         if self.needs.get(index) != Some(&need) {
             if self.needs.len() <= index {
                 self.needs.resize(index + 1, Need::default());
+                self.levels.resize(index + 1, Priority(0));
             }
             let old = std::mem::replace(&mut self.needs[index], need);
             self.pressure.need = self.pressure.need.replace(old, need);
+            self.scatter = self.scatter - old.scatter_millionths() + need.scatter_millionths();
             if need == Need::default() {
                 self.patience.remove(model.0);
             } else if old == Need::default() || need.patience() != old.patience() {

@@ -12,7 +12,7 @@ pub(crate) struct Board {
     classes: Box<[[AtomicU64; FIELDS]]>,
 }
 
-const FIELDS: usize = 7;
+const FIELDS: usize = 8;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -43,6 +43,7 @@ impl Board {
             pressure.holding.as_nanos(),
             pressure.all_busy.to_bits(),
             pressure.patience.as_nanos(),
+            pressure.randomness.to_bits(),
         ];
         for (field, value) in self.classes[class.0 as usize].iter().zip(values) {
             field.store(value, Ordering::Relaxed);
@@ -51,7 +52,7 @@ impl Board {
 
     pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
         let Some(fields) = self.classes.get(class.0 as usize) else { return Pressure::default() };
-        let [gpus, backlog, mean, variance, holding, all_busy, patience] =
+        let [gpus, backlog, mean, variance, holding, all_busy, patience, randomness] =
             std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
         Pressure {
             gpus: gpus as u32,
@@ -60,6 +61,7 @@ impl Board {
             holding: Span::from_nanos(holding),
             all_busy: f64::from_bits(all_busy),
             patience: Span::from_nanos(patience),
+            randomness: f64::from_bits(randomness),
         }
     }
 }

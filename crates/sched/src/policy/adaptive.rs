@@ -26,14 +26,17 @@ const LOSS_PULL: u64 = 8;
 ///
 /// ```text
 ///   spare      = gpus - need - deviation of need
-///   head start = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) / (3 * spare) + gap between two batches
+///   wait       = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) * randomness / (3 * spare)
+///   head start = wait + gap between two batches
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
-/// is found depends on the devices that the traffic does not keep busy, and hardly on the number of models. A model alone never
+/// is found depends on the devices that the traffic does not keep busy, and on how randomly the others are taken: a model takes
+/// turns with itself, so that what is random is hardly more than one device for each model. A model alone never
 /// guards against itself in this: its batches leave one after the other, each waits for its own window. The gap between
 /// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
-/// more than a moment: with one device or two, at almost any load. Where the traffic needs all devices, the rule is eager
+/// more than a moment: with one device or two, at almost any load. It is not for batches longer than others can wait that
+/// would take the last idle device: they are the reason for it. Where the traffic needs all devices, the rule is eager
 /// dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -41,12 +44,16 @@ pub struct Adaptive;
 /// What the head starts of [`Adaptive`] are reckoned from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdaptiveGuard {
-    /// The spare devices, as far as they are relied on.
-    relied_on: f64,
+    /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are relied on.
+    wait: f64,
     /// How many times a batch's own latency the work of others counts for at most.
     others_most: f64,
     /// The gap between two batches, as far as all devices are busy at once.
     gap_ns: f64,
+    /// `wait` where nothing beyond the mean comes in.
+    wait_mean: f64,
+    /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
+    gap_on_last_ns: f64,
 }
 
 impl Policy for Adaptive {
@@ -60,12 +67,16 @@ impl Policy for Adaptive {
     fn guard(&self, pressure: &Pressure) -> AdaptiveGuard {
         let gpus = f64::from(pressure.gpus.max(1));
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
+        let randomness = pressure.randomness;
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
-        let gap = pressure.holding.as_nanos() as f64 / gpus;
+        let gap_ns = pressure.holding.as_nanos() as f64 / gpus;
+        let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
         AdaptiveGuard {
-            relied_on: RELIANCE * spare,
+            wait: randomness / (RELIANCE * spare),
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
-            gap_ns: gap * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0),
+            gap_ns,
+            wait_mean: randomness / (RELIANCE * (gpus - pressure.need.mean()).max(SPARE_MIN * gpus)),
+            gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
         }
     }
 
@@ -73,8 +84,15 @@ impl Policy for Adaptive {
     fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
         let others = (backlog - latency).as_nanos() as f64;
         let own = latency.as_nanos() as f64;
-        let wait = others.min(own * guard.others_most) / guard.relied_on;
+        let wait = others.min(own * guard.others_most) * guard.wait;
         Span::from_nanos((wait + guard.gap_ns) as u64)
+    }
+
+    /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for long is the
+    /// very reason why others must start early.
+    fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
+        let others = (backlog - latency).min(latency).as_nanos() as f64;
+        Span::from_nanos((others * guard.wait_mean + guard.gap_on_last_ns) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -101,6 +119,8 @@ mod tests {
             holding: Span::ZERO,
             all_busy: Pressure::reckon_all_busy(need, gpus),
             patience: Span::ZERO,
+            // Many small models.
+            randomness: 1.0,
         }
     }
 
@@ -136,6 +156,12 @@ mod tests {
     }
 
     #[test]
+    fn models_that_take_turns_with_themselves_need_not_start_early() {
+        let pressure = Pressure { randomness: 0.5, ..pressure(8, 16, 6.0, 0.0) };
+        assert_eq!(head_start(&pressure), Span::from_micros(500));
+    }
+
+    #[test]
     fn a_model_alone_waits_for_its_window_at_any_load() {
         for need in [0.0, 4.0, 8.0, 80.0] {
             assert_eq!(head_start(&pressure(8, 10, need, 0.0)), Span::ZERO);
@@ -163,6 +189,23 @@ mod tests {
         let holding = Span::from_millis(20);
         assert_eq!(head_start(&Pressure { holding, ..pressure(2, 10, 1.0, 0.0) }), Span::from_millis(10));
         assert!(head_start(&Pressure { holding, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
+    }
+
+    /// One of two devices is needed: the gap is 10 ms, and others' 20 ms count for 10 / (3 * 1). On the last device only as much of the
+    /// gap counts as others can wait, and bursts do not.
+    #[test]
+    fn on_the_last_device_the_gap_counts_no_more_than_others_can_wait_and_bursts_do_not() {
+        let own = Span::from_millis(10);
+        for deviation in [0.0, 0.5] {
+            for (patience_ms, early_ms) in [(2, 10.0 / 3.0 + 2.0), (50, 10.0 / 3.0 + 10.0)] {
+                let (holding, patience) = (Span::from_millis(20), Span::from_millis(patience_ms));
+                let pressure = Pressure { holding, patience, ..pressure(2, 30, 1.0, deviation) };
+                let guard = Adaptive.guard(&pressure);
+                let on_last = Adaptive.head_start_on_last(&guard, pressure.backlog, own);
+                assert!((on_last.as_millis_f64() - early_ms).abs() < 0.001, "{on_last:?}, not {early_ms} ms");
+                assert!(on_last <= head_start(&pressure));
+            }
+        }
     }
 
     #[test]

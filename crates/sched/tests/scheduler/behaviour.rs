@@ -3,6 +3,7 @@
 mod classes;
 mod devices;
 mod drops;
+mod last_device;
 mod models;
 mod needs;
 mod priorities;

@@ -1,0 +1,40 @@
+use proptest::prelude::*;
+
+use super::{Need, Pressure};
+
+#[test]
+fn a_model_scatters_by_what_is_not_always_in_use_and_by_a_quarter_at_most() {
+    let scatter = |need: f64| Need::new(need, 0.0).scatter_millionths();
+    assert_eq!([0.0, 0.1, 0.5, 0.9, 7.0].map(scatter), [0, 90_000, 250_000, 250_000, 250_000]);
+}
+
+/// [`Pressure::randomness`] of models with these needs.
+fn randomness(needs: &[f64], deviation: f64) -> f64 {
+    let scatter = needs.iter().map(|&need| Need::new(need, 0.0).scatter_millionths()).sum();
+    Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter)
+}
+
+/// Sixteen models that need a device each scatter by a quarter each: 4 of 16. Bursts that vary by 2 devices make it 8 of 16. On
+/// three devices everything is random.
+#[test]
+fn what_is_random_is_what_scatters_and_bursts_and_at_least_three_devices() {
+    assert_eq!(randomness(&[1.0; 16], 0.0), 0.25);
+    assert_eq!(randomness(&[1.0; 16], 2.0), 0.5);
+    assert_eq!(randomness(&[12.0], 0.0), 0.25);
+    assert_eq!(randomness(&[3.0], 0.0), 1.0);
+    assert_eq!(randomness(&[], 0.0), 1.0);
+}
+
+proptest! {
+    #[test]
+    fn randomness_is_a_share(needs in prop::collection::vec(0.0f64..20.0, 0..40), deviation in 0.0f64..30.0) {
+        let share = randomness(&needs, deviation);
+        prop_assert!(share > 0.0 && share <= 1.0, "{}", share);
+    }
+
+    #[test]
+    fn the_same_traffic_is_more_random_where_more_models_bring_it(need in 0.1f64..30.0, models in 1usize..40) {
+        let of = |models: usize| randomness(&vec![need / models as f64; models], 0.0);
+        prop_assert!(of(models) <= of(models + 1) + 1e-3);
+    }
+}
