@@ -420,12 +420,12 @@ fn reachable(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Among how many threads the scheduler divides the models. One does everything on a machine where threads that hand things
-/// to each other would wait for a core.
+/// Among how many threads the scheduler divides the models. One that does everything is enough for what the frontends of some
+/// dozens of cores can take in, and costs less than several that hand things to each other.
 fn scheduler_threads(settings: &Settings) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match settings.scheduler_threads {
-        0 => (cores / 8).clamp(1, 8),
+        0 => (cores / 32).clamp(1, 8),
         threads => threads,
     }
 }
