@@ -80,7 +80,7 @@ pub struct Pressure {
     pub holding: Span,
     /// The part of the time for which all devices are busy at once, reckoned as (need / gpus) ^ gpus.
     pub all_busy: f64,
-    /// How long the requests of the least patient model can wait for a device.
+    /// How long the requests of the least patient model can wait for a device, of those that can at all.
     pub patience: Span,
     /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is in use
     /// belongs to models that take turns with themselves.

@@ -38,7 +38,7 @@ pub(crate) struct Pool<P: Policy> {
     needs: Vec<Need>,
     /// The priority of the batch that each model started last; 0 where it has started none.
     levels: Vec<Priority>,
-    /// How long each model with traffic can wait, the least patient first.
+    /// How long each model with traffic can wait, the least patient first; without those that cannot.
     patience: KeyedHeap<Span>,
 }
 
@@ -173,9 +173,10 @@ impl<P: Policy> Pool<P> {
             let old = std::mem::replace(&mut self.needs[index], need);
             self.pressure.need = self.pressure.need.replace(old, need);
             self.scatter = self.scatter - old.scatter_millionths() + need.scatter_millionths();
-            if need == Need::default() {
+            // Whoever cannot be in time at all gains nothing by what others do.
+            if need.patience() == Span::ZERO {
                 self.patience.remove(model.0);
-            } else if old == Need::default() || need.patience() != old.patience() {
+            } else if need.patience() != old.patience() {
                 self.patience.set(model.0, need.patience());
             }
             self.pressure.patience = self.patience.peek().map_or(Span::ZERO, |(patience, _)| patience);

@@ -113,6 +113,24 @@ fn nobody_waits_for_the_sake_of_a_lower_level() {
     }
 }
 
+/// Requests of model 2 are due before they could run: that it can wait for nothing is nobody's concern, and model 0 comes first.
+#[test]
+fn nobody_waits_for_the_sake_of_what_cannot_be_in_time() {
+    let mut cluster = after_some_traffic(2, 1);
+    cluster.add_model(ModelId(2), on_class_0(1.0, 5.0, 32));
+    for arrival_ms in [30.0, 31.0] {
+        cluster.run_until(at(arrival_ms));
+        cluster.request(2, arrival_ms + 3.0);
+    }
+    cluster.add_model(ModelId(3), on_class_0(1.0, 10.0, 32));
+    cluster.request(LONG, 500.0);
+    cluster.run_until(at(32.0));
+    cluster.request(3, 500.0);
+    cluster.run_until(at(50.0));
+    let started = cluster.started().into_iter().filter(|batch| batch.model == 3);
+    assert_eq!(started.map(|batch| batch.start_ms).collect::<Vec<_>>(), [32.0]);
+}
+
 /// The second batch is held from 31 on, and gets another request at 32. With its model, it is gone.
 #[test]
 fn what_is_held_can_grow_and_can_be_removed() {
