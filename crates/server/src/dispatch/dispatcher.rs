@@ -315,7 +315,7 @@ impl<O: Outbox> Dispatcher<O> {
         if let Some(instance) = self.stream(sent.model).map(|stream| stream.instance)
             && let Some(instance) = self.instances.get(&instance)
         {
-            instance.spec.meter.executed(sent.rows, busy);
+            instance.spec.meter.executed(sent.rows, busy, now.since(sent.finish_at));
         }
         // The scheduler first: the device may have been waited for.
         self.schedule(now, Event::BatchFinished { gpu, batch });
