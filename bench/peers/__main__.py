@@ -50,7 +50,7 @@ def measure_downbeat(case: Case, effort: Effort) -> dict:
         bound = fluid_bound(folder, case)
         with Downbeat(folder, case) as server:
             # What the way from the client to the device and back takes, for the simulator.
-            delays = measure_delays(server, case, bound * 0.5, effort)
+            delays = measure_delays(server, case, bound * 0.5)
             ours = goodput(server, case, bound * 0.7, effort)
         simulated = predicted_on_same_arrivals(folder, case, delays, effort, bound * 0.7)
         expected = predicted(folder, case, delays)

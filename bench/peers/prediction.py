@@ -55,7 +55,7 @@ def compare(case: Case, effort: Effort) -> str:
         folder = Path(name)
         bound = fluid_bound(folder, case)
         with Downbeat(folder, case, MAX_WAIT) as server:
-            delays = measure_delays(server, case, bound * 0.5, effort)
+            delays = measure_delays(server, case, bound * 0.5)
             expected = predicted(folder, case, delays)
             measured = goodput(server, case, expected, effort)
         same = predicted_on_same_arrivals(folder, case, delays, effort, expected)

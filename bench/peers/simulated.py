@@ -1,5 +1,6 @@
 """What the simulator says of a case: the fluid bound, and what Downbeat should reach on a machine with measured delays."""
 
+import itertools
 import json
 import subprocess
 import urllib.request
@@ -18,6 +19,10 @@ RESPONSE_RESERVE_US = 1000
 # `downbeat load` does not count the first second, and begins with this seed.
 WARMUP_S = 1
 FIRST_SEED = 1
+
+# Delays are measured for so long.
+DELAYS_S = 10
+REFINED = 4
 
 # A run in which the client was late by this share of the tightest SLO says nothing; so `downbeat load` has it, too.
 STALL = 0.25
@@ -53,12 +58,12 @@ def listed(quantiles: Quantiles) -> str:
     return json.dumps([[round(share, 6), round(us, 3)] for share, us in quantiles])
 
 
-def measure_delays(server, case: Case, rate: float, effort: Effort) -> Delays:
+def measure_delays(server, case: Case, rate: float) -> Delays:
     """Sends a load and looks at what it took beside devices, when the machine does not stand still meanwhile."""
     tightest_ms = min(model.slo_ms for model in case.models)
     for _ in range(STALLED_MAX):
         before = overruns(server)
-        report = load(server, case, rate, effort.flags())
+        report = load(server, case, rate, [f"--duration={DELAYS_S}"])
         seen = overruns(server)
         seen.subtract(before)
         if report["client_lag_ms"]["max"] <= STALL * tightest_ms:
@@ -67,8 +72,18 @@ def measure_delays(server, case: Case, rate: float, effort: Effort) -> Delays:
     shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
     return Delays(
         overrun_us=from_buckets(sorted(seen.items())),
-        response_us=[(share, 1e3 * (way[name] + lag[name])) for name, share in shares.items()],
+        response_us=refined([(share, 1e3 * (way[name] + lag[name])) for name, share in shares.items()]),
     )
+
+
+def refined(quantiles: Quantiles) -> Quantiles:
+    """With more quantiles in between: the simulator draws a straight line, but the tail of delays bends upwards."""
+    quantiles = [(share, max(us, 1.0)) for share, us in quantiles]
+    more = quantiles[:1]
+    for (low, fast), (high, slow) in itertools.pairwise(quantiles):
+        steps = (step / REFINED for step in range(1, REFINED + 1))
+        more += [(low + (high - low) * part, fast * (slow / fast) ** part) for part in steps]
+    return more
 
 
 def overruns(server) -> Counter:
