@@ -77,8 +77,9 @@ fuzz: ## Let a fuzzer try all that strangers can send (FUZZ_S seconds for each t
 	tools/fuzz/run.sh $(FUZZ_S) $(FUZZ)
 
 RIVALS ?= triton,ray,litserve
-bench-peers: build setup-triton ## Compare with other servers, side by side (hours; PEERS="--only tight --requests 400", RIVALS=triton)
-	@tools/setup/peers.sh $(filter ray litserve,$(subst $(comma), ,$(RIVALS)))
+rivals = $(subst $(comma), ,$(RIVALS))
+bench-peers: build setup-clients $(if $(filter triton,$(rivals)),setup-triton) ## Compare with other servers, side by side (hours; RIVALS=ray,litserve PEERS="--only 1.model --scale 60")
+	@tools/setup/peers.sh $(filter ray litserve,$(rivals))
 	DOWNBEAT=target/release/downbeat $(TOOLS)/venv/bin/python bench/peers --rivals $(RIVALS) $(PEERS)
 
 bench-overhead: build setup-triton ## Measure what a server adds to a request, and its processor time, beside Triton's

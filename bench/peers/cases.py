@@ -1,6 +1,7 @@
 """What is compared: models with their latencies, SLOs and traffic, on eight emulated devices."""
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -62,16 +63,15 @@ class Case:
         """Whether several models share the devices."""
         return len(self.models) > 1
 
-    def scenario(self, control_delay_us: float = 0, response_reserve_us: float = 0) -> str:
-        """The same as a scenario of the simulator."""
+    def scenario(self, more: Iterable[str] = ()) -> str:
+        """The same as a scenario of the simulator, with more of its keys."""
         kind, _, shape = self.arrival.partition(":")
         arrival = f'{{ kind = "{kind}", shape = {shape} }}' if shape else f'{{ kind = "{kind}" }}'
         lines = [
             f"gpus = {DEVICES}",
             "total_rps = 100",
             f"arrival = {arrival}",
-            f"control_delay_us = {control_delay_us}",
-            f"response_reserve_us = {response_reserve_us}",
+            *more,
         ]
         for model in self.models:
             profile = (

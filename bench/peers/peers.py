@@ -133,9 +133,15 @@ class AppSettings:
     cap: float = 0.5
     # How long a batch waits for more requests.
     delay: float = 0.0
+    # How many requests a device is given at once, in largest batches; those beyond wait where they can still go to
+    # another device. Ray Serve alone has that (max_ongoing_requests).
+    ongoing: int = 0
 
     def __str__(self):
-        return f"batch within {self.cap:g} SLO, wait {self.delay:g} SLO"
+        words = [f"batch within {self.cap:g} SLO", f"wait {self.delay:g} SLO"]
+        if self.ongoing:
+            words.append(f"{self.ongoing} batches ongoing")
+        return ", ".join(words)
 
 
 class App(servers.Server):
@@ -161,6 +167,7 @@ class App(servers.Server):
                 "alpha_s": model.alpha_ms / 1e3,
                 "beta_s": model.beta_ms / 1e3,
                 "max_batch": model.largest_batch(self.settings.cap * model.slo_ms),
+                "ongoing": model.largest_batch(self.settings.cap * model.slo_ms) * self.settings.ongoing,
                 "wait_s": self.settings.delay * model.slo_ms / 1e3,
             }
 

@@ -37,7 +37,7 @@ if __name__ == "__main__":
         app = Emulated.options(
             name=model["name"],
             num_replicas=setup["devices"] // len(setup["models"]),
-            max_ongoing_requests=4 * model["max_batch"],
+            max_ongoing_requests=model["ongoing"],
             ray_actor_options={"num_cpus": 1},
         ).bind(model)
         serve.run(app, name=model["name"], route_prefix=f"/v2/models/{model['name']}")

@@ -30,13 +30,19 @@ def triton_candidates(best: TritonSettings, case: Case) -> Iterator[list[TritonS
     best = yield [replace(best, timeout=False)]
 
 
-def first_app(_: Case) -> AppSettings:
+def first_litserve(_: Case) -> AppSettings:
     return AppSettings()
+
+
+def first_ray(_: Case) -> AppSettings:
+    return AppSettings(ongoing=2)
 
 
 def app_candidates(best: AppSettings, _: Case) -> Iterator[list[AppSettings]]:
     best = yield [replace(best, cap=cap) for cap in (0.35, 0.7)]
-    best = yield [replace(best, delay=delay) for delay in (0.125,)]
+    best = yield [replace(best, delay=delay) for delay in (0.125, 0.25)]
+    if best.ongoing:
+        best = yield [replace(best, ongoing=ongoing) for ongoing in (1, 4)]
 
 
 @dataclass

@@ -40,6 +40,7 @@ pub(crate) fn run(
         seed,
         delays: Delays { control: Span::ZERO, data: Span::ZERO },
         response_reserve: Span::ZERO,
+        response: None,
         jitter: Jitter::None,
         total_rps: rate_rps,
         models: vec![Model {

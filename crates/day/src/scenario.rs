@@ -156,6 +156,7 @@ impl DayScenario {
             seed: self.seed,
             delays: Delays { control: Span::ZERO, data: Span::ZERO },
             response_reserve: Span::ZERO,
+            response: None,
             jitter: Jitter::None,
             total_rps,
             models: problem.services.iter().enumerate().map(model).collect(),

@@ -4,7 +4,8 @@ use crate::control::Control;
 use crate::loader::Loader;
 use crate::report::{LoadReport, Probe, SearchReport};
 use crate::run::{Progress, RunSettings};
-use crate::search::{Found, Search};
+use crate::search::{Attempts, Found, Search};
+use crate::summary::is_stalled;
 
 /// The share of each model's requests that must be in SLO.
 pub const IN_SLO_SHARE_MIN: f64 = 0.99;
@@ -21,8 +22,8 @@ pub struct GoodputSettings {
     pub precision: f64,
     /// Nothing above is tried.
     pub highest_rps: f64,
-    /// A rate that fails is tried this often before it has: a stall of the machine makes a good rate fail, and nothing
-    /// makes a bad one pass for as long as a run takes.
+    /// A rate that fails is tried this often before it has, each time with other arrivals. A run that fails while the
+    /// client itself was stopped for a moment does not count, and is made again with the same ones.
     pub tries: u32,
 }
 
@@ -52,11 +53,11 @@ impl Loader {
                 Err(found) => break Some(found),
             };
             let mut passed = false;
-            for attempt in 0..u64::from(settings.tries.max(1)) {
+            let mut attempts = Attempts::new(settings.tries);
+            while let Some(arrivals) = attempts.next() {
                 let run = RunSettings {
                     rate_rps,
-                    // Other arrivals, not the same ones again.
-                    seed: self.load().seed.wrapping_add(attempt),
+                    seed: self.load().seed.wrapping_add(arrivals),
                     warmup: self.load().warmup,
                     give_up_below: Some(IN_SLO_SHARE_MIN),
                 };
@@ -68,12 +69,15 @@ impl Loader {
                 // Where nothing was due, nothing was missed.
                 let worst = ran.report.in_slo_share_worst.unwrap_or(1.0);
                 passed = !ran.given_up && worst >= IN_SLO_SHARE_MIN;
-                report.client_limited |= !passed && !ran.report.client_kept_up;
+                let stalled = is_stalled(&ran.report.client_lag_ms, &self.load().models);
+                let counts = !passed && attempts.failed(stalled);
+                report.client_limited |= counts && !ran.report.client_kept_up;
                 report.probes.push(Probe {
                     rate_rps,
                     passed,
                     in_slo_share_worst: worst,
                     client_lag_ms_p99: ran.report.client_lag_ms_p99,
+                    stalled,
                     given_up: ran.given_up,
                 });
                 if passed {

@@ -182,7 +182,12 @@ fn probes(search: &SearchReport) -> Markup {
                         tr {
                             th scope="row" { (format::rps(probe.rate_rps)) }
                             td.miss[!probe.passed] {
-                                (if probe.passed { "passed" } else if probe.given_up { "failed early" } else { "failed" })
+                                (match (probe.passed, probe.stalled, probe.given_up) {
+                                    (true, ..) => "passed",
+                                    (false, true, _) => "failed in a stall",
+                                    (false, false, true) => "failed early",
+                                    (false, false, false) => "failed",
+                                })
                             }
                             td { (format::percent_cell(probe.in_slo_share_worst)) }
                             td { (format::ms(probe.client_lag_ms_p99)) }
@@ -192,7 +197,7 @@ fn probes(search: &SearchReport) -> Markup {
             }
         }
     };
-    let note =
-        "A rate passes when every model has 99 % of its requests in SLO; one that fails is tried again.";
+    let note = "A rate passes when every model has 99 % of its requests in SLO; one that fails is tried again, and as if \
+         nothing had been where the machine stood still meanwhile.";
     figure("wide", "How the goodput was found", note, &body)
 }

@@ -135,6 +135,8 @@ pub struct Probe {
     pub in_slo_share_worst: f64,
     /// By how much the client sent requests too late.
     pub client_lag_ms_p99: f64,
+    /// The machine stood still for a moment: the client was late by a large part of the tightest SLO.
+    pub stalled: bool,
     /// The run was given up when it was sure to fail.
     pub given_up: bool,
 }

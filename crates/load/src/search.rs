@@ -19,6 +19,38 @@ pub struct Search {
     failed: Option<f64>,
 }
 
+/// How often, at one rate, a run that failed while the machine stood still is made again before it counts.
+const EXCUSED_MAX: u32 = 6;
+
+/// The runs at one rate, until one passes or the rate has failed.
+///
+/// A rate that fails is tried again with other arrivals, a few times. Where the machine stood still meanwhile, that it
+/// failed says nothing of the server: the same arrivals again, and the run does not count.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempts {
+    tries: u32,
+    failed: u32,
+    excused: u32,
+}
+
+impl Attempts {
+    pub(crate) fn new(tries: u32) -> Attempts {
+        Attempts { tries: tries.max(1), failed: 0, excused: 0 }
+    }
+
+    /// Which arrivals to try next, from 0; none where the rate has failed.
+    pub(crate) fn next(&self) -> Option<u64> {
+        (self.failed < self.tries).then_some(self.failed.into())
+    }
+
+    /// The run failed, maybe while the machine `stalled`. Whether that counts.
+    pub(crate) fn failed(&mut self, stalled: bool) -> bool {
+        let counts = !stalled || self.excused >= EXCUSED_MAX;
+        *(if counts { &mut self.failed } else { &mut self.excused }) += 1;
+        counts
+    }
+}
+
 /// What a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Found {

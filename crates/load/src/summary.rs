@@ -19,12 +19,18 @@ const LAG_SHARE: f64 = 0.05;
 /// And where there is no SLO.
 const LAG_MAX_MS: f64 = 5.0;
 /// A client that is so many times later even once was stalled, and a server on the same machine likely too.
-const STALL: f64 = 10.0;
+const STALL: f64 = 5.0;
 
 /// The largest 99th percentile of the client's lag with which its numbers are believed.
 pub(crate) fn lag_limit_ms(models: &[ModelLoad]) -> f64 {
     let tightest = models.iter().filter_map(|model| model.slo).min();
     tightest.map_or(LAG_MAX_MS, |slo| slo.as_secs_f64() * 1e3 * LAG_SHARE)
+}
+
+/// Whether a client with such lags, which is punctual otherwise, was stopped for a moment with the machine that it is on.
+pub(crate) fn is_stalled(lag_ms: &Quantiles, models: &[ModelLoad]) -> bool {
+    let limit_ms = lag_limit_ms(models);
+    lag_ms.p90 <= limit_ms && lag_ms.max > limit_ms * STALL
 }
 
 /// The report of a run that was measured for so long. What the account does not know is left empty.
@@ -45,8 +51,9 @@ pub(crate) fn summarise(models: &[ModelLoad], state: &State, measured: Duration)
              client cores of its own or more --connections"
         ));
     }
-    let worst_ms = millis(state.lag_us.max());
-    if lag_ms <= limit_ms && worst_ms > limit_ms * STALL {
+    let lags_ms = quantiles(&state.lag_us);
+    if lag_ms <= limit_ms && is_stalled(&lags_ms, models) {
+        let worst_ms = lags_ms.max;
         notes.push(format!(
             "the client was once {worst_ms:.1} ms late: the machine stalled, and what that hit is not the server's doing"
         ));
@@ -65,7 +72,7 @@ pub(crate) fn summarise(models: &[ModelLoad], state: &State, measured: Duration)
         outcomes: sum(&reports),
         latency_ms: quantiles(&state.latency_us),
         client_lag_ms_p99: lag_ms,
-        client_lag_ms: quantiles(&state.lag_us),
+        client_lag_ms: lags_ms,
         client_kept_up: lag_ms <= limit_ms,
         server_ms: (!state.overhead_us.is_empty()).then(|| ServerTimes {
             queue: quantiles(&state.queue_us),

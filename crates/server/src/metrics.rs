@@ -52,6 +52,7 @@ struct ModelFamilies {
     duration: HistogramVec,
     batch_rows: HistogramVec,
     batches: IntCounterVec,
+    overrun: HistogramVec,
     slo: GaugeVec,
     correction: GaugeVec,
     /// How many meters count under each model and version.
@@ -137,6 +138,12 @@ impl Metrics {
                 "downbeat_batches_total",
                 "Batches by the reason for which they were started",
                 &with_reason,
+            )?,
+            overrun: histograms(
+                r,
+                "downbeat_batch_overrun_seconds",
+                "How much later than predicted batches came back",
+                exponential_buckets(0.000_02, 2.0, 16)?,
             )?,
             slo: gauges(r, "downbeat_model_slo_seconds", "The model's latency objective", &MODEL)?,
             correction: gauges(

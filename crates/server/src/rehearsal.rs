@@ -52,7 +52,7 @@ impl Play {
     fn calm(random: &mut Xoshiro256PlusPlus) -> Play {
         Play {
             workers: random.random_range(1..=3),
-            devices_per_worker: random.random_range(1..=2),
+            devices_per_worker: random.random_range(1..=4),
             requests: random.random_range(1..=40),
             over_ms: random.random_range(1..=300),
             deaths: 0,

@@ -224,9 +224,10 @@ impl<P: Policy> Control<P> {
         self.tell_matchmaker(domain, matchmaking::Command::Leave { gpu, settled: Box::new(settled) })
     }
 
-    /// A device is gone, with all it ran; its requests go back into their queues.
-    pub fn fail(&self, domain: DomainId, gpu: GpuId) -> Result<(), RuntimeError> {
-        self.tell_matchmaker(domain, matchmaking::Command::Fail { gpu })
+    /// Devices are gone, with all they ran; their requests go back into their queues. All at once: nothing that one of them had
+    /// is given to another of them.
+    pub fn fail(&self, domain: DomainId, gpus: Vec<GpuId>) -> Result<(), RuntimeError> {
+        self.tell_matchmaker(domain, matchmaking::Command::Fail { gpus })
     }
 
     /// A device will be done with all it was sent at another time than predicted.

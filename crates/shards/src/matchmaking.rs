@@ -25,7 +25,7 @@ pub(crate) enum Command {
         settled: Box<dyn FnOnce() + Send>,
     },
     Fail {
-        gpu: GpuId,
+        gpus: Vec<GpuId>,
     },
     Late {
         gpu: GpuId,
@@ -202,9 +202,11 @@ impl<P: Policy> Matchmaking<P> {
                 self.leaving.push((gpu, settled));
             }
             Command::Late { gpu, free_at } => self.matchmaker.late(gpu, free_at, now),
-            Command::Fail { gpu } => {
+            Command::Fail { gpus } => {
                 let Matchmaking { matchmaker, lost, .. } = self;
-                matchmaker.fail(gpu, |batch| lost.push(batch));
+                for gpu in gpus {
+                    matchmaker.fail(gpu, |batch| lost.push(batch));
+                }
                 let shards = self.links.len() as u64;
                 for batch in self.lost.drain(..) {
                     self.links[(batch.0 % shards) as usize].order(Order::Lost(batch));

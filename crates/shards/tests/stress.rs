@@ -147,7 +147,7 @@ fn stress(seed: u64, shards: usize, arrange: impl FnOnce(&mut Settings)) {
         let (domain, gpu, class) = (domain_of(gpu), GpuId(gpu), ClassId((gpu / 2 % 2) as u16));
         let model = ModelId(random.random_range(0..MODELS));
         match random.random_range(0..100) {
-            0..=24 => runtime.fail(domain, gpu).unwrap(),
+            0..=24 => runtime.fail(domain, vec![gpu]).unwrap(),
             25..=29 => runtime.leave(domain, gpu, || ()).unwrap(),
             30..=64 => runtime.join(domain, gpu, class).unwrap(),
             65..=69 => runtime.late(domain, gpu, clock.now() + Span::from_micros(500)).unwrap(),

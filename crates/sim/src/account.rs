@@ -2,12 +2,15 @@
 
 use downbeat_sched::{Span, Time};
 use hdrhistogram::Histogram;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::Quantiles;
 use crate::devices::Executed;
 use crate::in_flight::Traveller;
 use crate::report::{Execution, GpuReport, ModelReport, RunDetail, RunReport};
 use crate::scenario::Scenario;
 use crate::simulation::Books;
+use crate::workload::{RESPONSES, random_stream};
 
 /// Batches kept for the timeline.
 const TIMELINE: usize = 4_000;
@@ -21,7 +24,9 @@ pub(crate) struct Account {
     /// Requests that arrive in this part count, and work that devices do in it.
     from: Time,
     until: Time,
+    /// How long the way back takes: always as long, or drawn.
     response_reserve: Span,
+    response: Option<(Quantiles, Xoshiro256PlusPlus)>,
     models: Vec<ModelAccount>,
     busy: Vec<Span>,
     timeline: Vec<Execution>,
@@ -46,7 +51,7 @@ struct ModelAccount {
 }
 
 impl Account {
-    pub(crate) fn new(scenario: &Scenario) -> Account {
+    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Account {
         let measured_s = (scenario.duration - scenario.warmup).as_secs_f64();
         let models = scenario.models.iter().map(|model| ModelAccount {
             name: model.name.clone(),
@@ -63,6 +68,7 @@ impl Account {
             from: Time::ZERO + scenario.warmup,
             until: Time::ZERO + scenario.duration,
             response_reserve: scenario.response_reserve,
+            response: scenario.response.clone().map(|it| (it, random_stream(seed, 0, RESPONSES))),
             models: models.collect(),
             busy: vec![Span::ZERO; scenario.classes.iter().map(|class| class.count as usize).sum()],
             timeline: Vec::new(),
@@ -125,7 +131,11 @@ impl Books for Account {
         if !self.counts(traveller.arrived) {
             return;
         }
-        let latency = finish.since(traveller.arrived) + self.response_reserve;
+        let response = match &mut self.response {
+            Some((response, random)) => response.draw(random),
+            None => self.response_reserve,
+        };
+        let latency = finish.since(traveller.arrived) + response;
         let model = &mut self.models[traveller.model as usize];
         if latency <= model.slo {
             model.in_slo += 1;

@@ -7,6 +7,7 @@ use downbeat_sched::{BatchId, Delays, GpuId, LatencyProfile, RequestId, Span, St
 use rand_distr::{Distribution, LogNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::Quantiles;
 use crate::scenario::Jitter;
 use crate::workload::{JITTER, random_stream};
 
@@ -15,11 +16,27 @@ use crate::workload::{JITTER, random_stream};
 pub(crate) struct Devices {
     devices: Vec<Device>,
     delays: Delays,
-    jitter: Option<(LogNormal<f64>, Xoshiro256PlusPlus)>,
+    jitter: Option<(Noise, Xoshiro256PlusPlus)>,
     /// When what runs now will finish. Entries of preempted batches stay and are skipped.
     finishes: BinaryHeap<Reverse<(Time, GpuId, BatchId)>>,
     /// Emptied request lists, kept to be filled again.
     spare: Vec<Vec<RequestId>>,
+}
+
+/// What makes a batch take longer or shorter than its profile says.
+#[derive(Clone, Debug)]
+enum Noise {
+    Factor(LogNormal<f64>),
+    Added(Quantiles),
+}
+
+impl Noise {
+    fn disturb(&self, latency: Span, random: &mut Xoshiro256PlusPlus) -> Span {
+        match self {
+            Noise::Factor(factor) => Span::from_millis_f64(latency.as_millis_f64() * factor.sample(random)),
+            Noise::Added(added) => latency + added.draw(random),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,15 +76,16 @@ pub(crate) struct Executed {
 }
 
 impl Devices {
-    pub(crate) fn new(count: usize, delays: Delays, jitter: Jitter, seed: u64) -> Devices {
-        let jitter = match jitter {
+    pub(crate) fn new(count: usize, delays: Delays, jitter: &Jitter, seed: u64) -> Devices {
+        let noise = match jitter {
             Jitter::None => None,
-            Jitter::Lognormal { sigma } => LogNormal::new(0.0, sigma).ok(),
+            Jitter::Lognormal { sigma } => LogNormal::new(0.0, *sigma).ok().map(Noise::Factor),
+            Jitter::Added(added) => Some(Noise::Added(added.clone())),
         };
         Devices {
             devices: (0..count).map(|_| Device::default()).collect(),
             delays,
-            jitter: jitter.map(|distribution| (distribution, random_stream(seed, 0, JITTER))),
+            jitter: noise.map(|noise| (noise, random_stream(seed, 0, JITTER))),
             finishes: BinaryHeap::new(),
             spare: Vec::new(),
         }
@@ -93,8 +111,8 @@ impl Devices {
         let mut list = self.spare.pop().unwrap_or_default();
         list.extend_from_slice(requests);
         let mut latency = profile.latency(start.rows);
-        if let Some((distribution, random)) = &mut self.jitter {
-            latency = Span::from_millis_f64(latency.as_millis_f64() * distribution.sample(random));
+        if let Some((noise, random)) = &mut self.jitter {
+            latency = noise.disturb(latency, random);
         }
         let job = Job {
             batch: start.batch,

@@ -12,6 +12,7 @@ mod in_flight;
 mod live;
 mod policies;
 mod policy;
+mod quantiles;
 mod report;
 mod rivals;
 mod scenario;
@@ -29,6 +30,7 @@ pub use html::{goodput_page, replay_page, run_page};
 pub use live::{LiveCluster, LiveOutcome, ModelOutcome};
 pub use policies::{PolicyError, PolicySpec};
 pub use policy::{Cluster, ModelFacts, Outbox, Policy};
+pub use quantiles::Quantiles;
 pub use report::{
     Execution, GoodputReport, GpuReport, LoadPoint, ModelReport, PolicyGoodput, RunDetail, RunReport,
 };

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use downbeat_scale::Settings;
 use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, Priority, Span};
 
-use crate::{Cluster, ModelFacts};
+use crate::{Cluster, ModelFacts, Quantiles};
 
 pub use error::ScenarioError;
 pub use subclusters::{Part, Subcluster};
@@ -49,6 +49,8 @@ pub struct Scenario {
     pub delays: Delays,
     /// What is kept of each deadline for the way back; less than any model's SLO.
     pub response_reserve: Span,
+    /// How long the way to the cluster and back takes in all; `None` where it takes just what is kept for it.
+    pub response: Option<Quantiles>,
     /// How execution times differ from the profile, which is all the scheduler sees.
     pub jitter: Jitter,
     /// The mean rate of all models together.
@@ -109,7 +111,7 @@ pub struct Model {
 }
 
 /// How the time a batch takes differs from the profile.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Jitter {
     /// Not at all.
     None,
@@ -118,6 +120,8 @@ pub enum Jitter {
         /// The standard deviation of the logarithm.
         sigma: f64,
     },
+    /// By what comes on top, whatever the batch: a device that is told late, or a machine that stalls.
+    Added(Quantiles),
 }
 
 /// When a model's requests come. The model's rate is always the long-run mean.

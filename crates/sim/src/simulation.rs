@@ -37,7 +37,7 @@ pub fn simulate<P: Policy>(
     policy: &mut P,
     until: Until,
 ) -> RunReport {
-    let mut simulation = Simulation::new(scenario, seed, Account::new(scenario));
+    let mut simulation = Simulation::new(scenario, seed, Account::new(scenario, seed));
     simulation.introduce(policy);
     simulation.run(policy, until, Time::NEVER);
     simulation.finish(name, seed)
@@ -98,7 +98,7 @@ impl<B: Books> Simulation<B> {
             next_arrivals: (0..).zip(next).map(|(model, at)| Reverse((at, model))).collect(),
             arrivals,
             in_flight: InFlight::default(),
-            devices: Devices::new(cluster.gpus.len(), scenario.delays, scenario.jitter, seed),
+            devices: Devices::new(cluster.gpus.len(), scenario.delays, &scenario.jitter, seed),
             timer: Time::NEVER,
             faults: scenario.faults.iter().rev().copied().collect(),
             priorities: scenario.models.iter().map(|model| model.priority).collect(),

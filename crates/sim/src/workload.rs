@@ -18,6 +18,9 @@ const ARRIVALS: u64 = 0;
 /// The random stream that execution times are drawn from.
 pub(crate) const JITTER: u64 = 1;
 
+/// The random stream that the ways back are drawn from.
+pub(crate) const RESPONSES: u64 = 2;
+
 /// One model's arrivals: an endless stream of times that never goes back.
 ///
 /// A stream depends on the seed and on the model's index alone, so that every policy sees the same arrivals, and a

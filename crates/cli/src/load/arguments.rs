@@ -26,8 +26,8 @@ use crate::output::Format;
     "--find-goodput doubles the rate while it passes, or halves it while it fails, then halves the gap \
      between the highest rate that passed and the lowest that failed until it is --precision. A rate passes \
      when every model has 99 % of its requests in SLO; a request that is late, refused, failed or \
-     unanswered is not. A rate that fails is tried --tries times, since a stall of the machine can make a \
-     good rate fail.\n",
+     unanswered is not. A rate that fails is tried --tries times, with other arrivals; a run that fails while the \
+     machine stood still (the client itself was late once, by a quarter of the tightest SLO) does not count and is made again.\n",
     "\n",
     "Ctrl-C stops sending and reports what was measured so far; a second one does not wait for answers.",
 ))]

@@ -110,7 +110,12 @@ fn search_text(report: &LoadReport, search: &SearchReport) -> String {
             (if probe.passed { "passed" } else { "failed" }).to_owned(),
             format!("{:.2}", 100.0 * probe.in_slo_share_worst),
             format!("{:.2}", probe.client_lag_ms_p99),
-            (if probe.given_up { "given up early" } else { "" }).to_owned(),
+            match (probe.passed, probe.stalled, probe.given_up) {
+                (false, true, _) => "the machine stalled",
+                (_, _, true) => "given up early",
+                _ => "",
+            }
+            .to_owned(),
         ]
     });
     format!(

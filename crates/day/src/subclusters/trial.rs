@@ -50,6 +50,7 @@ fn scenario(problem: &Problem, subcluster: &Subcluster, count: u32, length: Leng
         seed,
         delays: Delays::default(),
         response_reserve: Span::ZERO,
+        response: None,
         jitter: Jitter::None,
         total_rps,
         models: models()

@@ -49,6 +49,7 @@ fn pages() -> Vec<(&'static str, String)> {
         rate_rps,
         passed,
         in_slo_share_worst: 0.98,
+        stalled: false,
         client_lag_ms_p99: 0.1,
         given_up: !passed,
     };

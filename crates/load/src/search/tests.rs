@@ -44,3 +44,29 @@ fn where_no_rate_passes_the_search_says_so() {
     let (found, tried) = search(1_024.0, 0.02, 1e9, 0.0);
     assert_eq!((found, tried.len()), (Found::Nothing, 11));
 }
+
+/// The arrivals of every run that is made at a rate at which all fail, while the machine stalls or not.
+fn arrivals_of(tries: u32, mut stalls: impl Iterator<Item = bool>) -> Vec<u64> {
+    let mut attempts = Attempts::new(tries);
+    let mut made = Vec::new();
+    while let Some(arrivals) = attempts.next() {
+        made.push(arrivals);
+        attempts.failed(stalls.next().unwrap_or(false));
+    }
+    made
+}
+
+#[test]
+fn a_rate_that_fails_is_tried_with_other_arrivals() {
+    assert_eq!(arrivals_of(3, std::iter::repeat(false)), [0, 1, 2]);
+}
+
+#[test]
+fn a_run_that_fails_while_the_machine_stalls_is_made_again_with_the_same_arrivals() {
+    assert_eq!(arrivals_of(2, [true, true, false, true].into_iter()), [0, 0, 0, 1, 1]);
+}
+
+#[test]
+fn a_machine_that_always_stalls_does_not_keep_a_search_from_ending() {
+    assert_eq!(arrivals_of(2, std::iter::repeat(true)).len(), 2 + EXCUSED_MAX as usize);
+}

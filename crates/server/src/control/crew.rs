@@ -95,11 +95,10 @@ impl Control {
         } else {
             tracing::warn!(worker = %staff.worker.name, "a worker is gone: {why}");
         }
-        for (device, meter) in staff.worker.devices.iter().zip(&staff.meters) {
-            meter.up(false);
-            // The hub has said so already, but maybe before the device joined.
-            self.runtime.send(Command::DeviceFailed { gpu: device.gpu });
-        }
+        staff.meters.iter().for_each(|meter| meter.up(false));
+        // The hub has said so already, but maybe before they joined.
+        let gpus = staff.worker.devices.iter().map(|device| device.gpu).collect();
+        self.runtime.send(Command::DevicesFailed { gpus });
         let name = &staff.worker.name;
         self.standing.send_modify(|standing| standing.connected.retain(|other| other != name));
         let suspects = if staff.leaving { BTreeSet::new() } else { self.suspects(id) };

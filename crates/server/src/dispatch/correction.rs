@@ -1,5 +1,8 @@
 //! What a device really takes, against what its profile says.
 
+#[cfg(test)]
+mod tests;
+
 use downbeat_profile::Span;
 
 /// How much one batch counts.
@@ -18,11 +21,13 @@ pub(super) struct Correction {
     ratio: f64,
     applied: f64,
     samples: u32,
+    /// Of the last two batches: with the next one, they have a median.
+    last: [f64; 2],
 }
 
 impl Default for Correction {
     fn default() -> Correction {
-        Correction { ratio: 1.0, applied: 1.0, samples: 0 }
+        Correction::known(1.0, 0)
     }
 }
 
@@ -43,8 +48,7 @@ impl Trial {
         self.ratios.sort_by(f64::total_cmp);
         let median = *self.ratios.get(TRIALS / 2)?;
         let samples = self.ratios.len();
-        let known = Correction { ratio: median, applied: median, samples: samples as u32 };
-        (samples >= TRIALS).then_some(known)
+        (samples >= TRIALS).then(|| Correction::known(median, samples as u32))
     }
 }
 
@@ -53,6 +57,10 @@ fn ratio(profiled: Span, taken: Span) -> f64 {
 }
 
 impl Correction {
+    fn known(ratio: f64, samples: u32) -> Correction {
+        Correction { ratio, applied: ratio, samples, last: [ratio; 2] }
+    }
+
     /// The factor that the profile was last corrected by.
     pub(super) fn applied(&self) -> f64 {
         self.applied
@@ -60,16 +68,24 @@ impl Correction {
 
     /// Learns from a batch; the factor for the whole profile where it should change.
     pub(super) fn observe(&mut self, profiled: Span, taken: Span) -> Option<f64> {
-        let ratio = ratio(profiled, taken);
+        let ratio = self.typical(ratio(profiled, taken));
         self.samples = self.samples.saturating_add(1);
         // The first ones weigh alike, or a single outlier would stand for all.
         let weight = WEIGHT.max(1.0 / f64::from(self.samples));
-        // One batch that was held up for a second must not shut a model out.
+        // Several that were held up for a second must not shut a model out.
         self.ratio += weight * (ratio.min(4.0 * self.ratio) - self.ratio);
         let changed = (self.ratio / self.applied - 1.0).abs() > CHANGE_MIN;
         (changed && self.samples >= SAMPLES_MIN).then(|| {
             self.applied = self.ratio;
             self.ratio
         })
+    }
+
+    /// The median of the last three batches: one that was held up, by a host that stood still for a moment, says nothing
+    /// about the device.
+    fn typical(&mut self, ratio: f64) -> f64 {
+        let [older, newer] = self.last;
+        self.last = [newer, ratio];
+        ratio.clamp(older.min(newer), older.max(newer))
     }
 }

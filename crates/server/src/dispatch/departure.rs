@@ -21,7 +21,7 @@ impl Dispatcher {
     pub(super) fn answer_batch(&self, now: Time, done: Done, busy: Span, outputs: Outputs) {
         let Done { sent, device, class } = done;
         let instance = Arc::clone(&sent.instance);
-        instance.meter.executed(sent.rows, busy);
+        instance.meter.executed(sent.rows, busy, now.since(sent.finish_at));
         let mut state = instance.lock();
         if outputs.is_ok() {
             self.correct(&mut state, &sent, class, busy);
@@ -85,9 +85,11 @@ impl Dispatcher {
         let Some(instance) = self.numbers.owner(model) else { return false };
         let mut state = instance.lock();
         let Some(held) = state.jobs.get_mut(&id) else { return false };
-        held.lost += 1;
+        // It may have been on its way to a device that was gone already.
+        let was_there = std::mem::take(&mut held.running);
+        held.lost += u32::from(was_there);
         let (again, priority) = (held.lost < LOST_MAX, held.job.priority);
-        if std::mem::take(&mut held.running) {
+        if was_there {
             instance.waits(&mut state, priority);
         }
         again

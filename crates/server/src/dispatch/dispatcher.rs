@@ -41,8 +41,8 @@ pub(crate) enum Command {
     DeviceJoined { gpu: GpuId, class: ClassId, name: Arc<str>, meter: Arc<DeviceMeter> },
     /// A device takes no more batches; what it has, it finishes. To be told when it has been sent its last.
     DeviceLeft { gpu: GpuId, settled: Option<oneshot::Sender<()>> },
-    /// A device is gone, with all it had.
-    DeviceFailed { gpu: GpuId },
+    /// The devices of a worker are gone, with all they had.
+    DevicesFailed { gpus: Vec<GpuId> },
     /// A model is loaded.
     Deploy { instance: InstanceId, spec: InstanceSpec },
     /// A model has come to a further class of devices, or was measured anew.
@@ -115,10 +115,9 @@ impl Dispatcher {
                 };
                 self.expect_domain(self.control.leave(DOMAIN, gpu, settled));
             }
-            Command::DeviceFailed { gpu } => {
-                if self.devices.fail(gpu) {
-                    self.expect_domain(self.control.fail(DOMAIN, gpu));
-                }
+            Command::DevicesFailed { mut gpus } => {
+                gpus.retain(|gpu| self.devices.fail(*gpu));
+                self.expect_domain(self.control.fail(DOMAIN, gpus));
             }
             Command::Deploy { instance, spec } => {
                 let loaded = Arc::new(Instance::new(instance, spec));
@@ -209,12 +208,26 @@ impl Dispatcher {
         };
         // Where the device has just failed, the scheduler is about to be told, and will start the batch elsewhere.
         let look_at = self.devices.send(launch.gpu, sent);
-        if look_at.is_some() {
+        if look_at.is_none() {
+            self.recall(&instance, requests);
+        } else {
             let expected = launch.finish_at.since(now);
             let batch = Batch { id, instance: instance.id, rows: launch.rows, expected, requests: batch };
             self.outbox.send(launch.gpu, batch);
         }
         Ok(look_at)
+    }
+
+    /// Requests have not been sent to their device after all.
+    fn recall(&self, instance: &Instance, requests: &[Request]) {
+        let mut state = instance.lock();
+        for request in requests {
+            let Some(held) = state.jobs.get_mut(&request.id) else { continue };
+            let priority = held.job.priority;
+            if std::mem::take(&mut held.running) {
+                instance.waits(&mut state, priority);
+            }
+        }
     }
 
     pub(super) fn request(&self, id: RequestId, job: &Job, model: ModelId) -> Request {

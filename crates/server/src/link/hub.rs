@@ -149,9 +149,8 @@ impl Hub {
         let error = self.listen_to(&worker);
         worker.cut();
         // At once, so that what it ran is retried.
-        for device in &worker.devices {
-            self.runtime.send(Command::DeviceFailed { gpu: device.gpu });
-        }
+        let gpus = worker.devices.iter().map(|device| device.gpu).collect();
+        self.runtime.send(Command::DevicesFailed { gpus });
         self.notify(Notice::Down { worker: worker.id, why: error.to_string() });
         // Last: whoever gets the number next must not be heard of before this one's end is.
         for device in &worker.devices {

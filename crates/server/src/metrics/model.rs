@@ -30,6 +30,7 @@ pub(crate) struct ModelMeter {
     late: IntCounter,
     duration: Histogram,
     batch_rows: Histogram,
+    overrun: Histogram,
     correction: prometheus::Gauge,
     statistics: Mutex<Statistics>,
 }
@@ -105,6 +106,7 @@ impl ModelMeter {
             late: families.outcomes.with_label_values(&[model, version, RESULTS[1]]),
             duration: families.duration.with_label_values(&labels),
             batch_rows: families.batch_rows.with_label_values(&labels),
+            overrun: families.overrun.with_label_values(&labels),
             correction,
             statistics: Mutex::default(),
             families,
@@ -152,9 +154,10 @@ impl ModelMeter {
         self.batch_rows.observe(rows.into());
     }
 
-    /// A batch was computed.
-    pub(crate) fn executed(&self, rows: u32, busy: Span) {
+    /// A batch was computed, and came back so much later than predicted.
+    pub(crate) fn executed(&self, rows: u32, busy: Span, overrun: Span) {
         self.executions.inc();
+        self.overrun.observe(overrun.as_secs_f64());
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         statistics.executions += 1;
         statistics.batches.entry(rows).or_default().add(busy);
@@ -233,6 +236,7 @@ impl ModelFamilies {
         end(&self.pending, &labels);
         end(&self.duration, &labels);
         end(&self.batch_rows, &labels);
+        end(&self.overrun, &labels);
         end(&self.slo, &labels);
         end(&self.correction, &labels);
         for reason in Reason::ALL.map(Reason::label) {

@@ -375,10 +375,9 @@ impl Stage {
     /// The server loses the connection to a worker, which comes back after a while.
     fn die(&mut self, worker: usize) {
         let Some(connection) = self.workers[worker].take() else { return };
-        for gpu in connection.gpus {
-            self.runtime.send(Command::DeviceFailed { gpu });
-            self.switchboard.disconnect(gpu);
-        }
+        let gpus = connection.gpus.clone();
+        self.runtime.send(Command::DevicesFailed { gpus });
+        connection.gpus.into_iter().for_each(|gpu| self.switchboard.disconnect(gpu));
         let away = self.up_to_us(500_000);
         self.later(away, Happening::Connect(worker));
     }

@@ -64,6 +64,7 @@ pub(crate) fn day(seed: u64) -> Scenario {
         seed,
         delays: downbeat_sched::Delays { control: Span::ZERO, data: Span::ZERO },
         response_reserve: Span::ZERO,
+        response: None,
         jitter: Jitter::None,
         total_rps: 1.0,
         models,

@@ -198,6 +198,22 @@ fn times_that_cannot_be_are_refused() {
             "jitter = { kind = \"none\", sigma = 1 }\ngpus",
             "bad.toml:1: jitter.sigma cannot be given with jitter kind \"none\"",
         ),
+        (
+            "gpus",
+            "jitter = { kind = \"added\" }\ngpus",
+            "bad.toml:1: jitter.added_us is missing; jitter kind \"added\" needs it",
+        ),
+        (
+            "gpus",
+            "jitter = { kind = \"lognormal\", sigma = 1, added_us = [[1, 5]] }\ngpus",
+            "bad.toml:1: jitter.added_us cannot be given with jitter kind \"lognormal\"",
+        ),
+        (
+            "gpus",
+            "response_us = [[0.5, 20], [0.9, 10], [1, 30]]\ngpus",
+            "bad.toml:1: response_us must be pairs of a share and microseconds, of which shares rise, the last one to 1, \
+             and times do not fall, as in [[0.5, 20], [0.99, 300], [1, 4000]]",
+        ),
     ]);
 }
 

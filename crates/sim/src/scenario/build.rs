@@ -6,11 +6,12 @@ use std::path::Path;
 use downbeat_sched::{Delays, GpuId, Span};
 use toml::Spanned;
 
-use super::check::{Least, Place};
+use super::check::{LONGEST_S, Least, Place};
 use super::error::{ScenarioError, Source};
-use super::file::{FaultFile, JitterFile, ScenarioFile};
+use super::file::{FaultFile, JitterFile, QuantilesFile, ScenarioFile};
 use super::load::Files;
 use super::{Fault, GpuClass, Jitter, Scenario, autoscale, model, rates, subclusters};
+use crate::Quantiles;
 
 /// The most devices a scenario may have: room for the largest cluster, not for a slip of the finger.
 const MOST_GPUS: u32 = 1_000_000;
@@ -42,6 +43,7 @@ pub(super) fn scenario(text: &str, origin: &Path) -> Result<Scenario, ScenarioEr
             data: top.time_or_none("data_delay_us", file.data_delay_us.as_ref(), MICROSECOND)?,
         },
         response_reserve,
+        response: (file.response_us.as_ref()).map(|it| quantiles("response_us", it, &top)).transpose()?,
         jitter: jitter(&file, &top)?,
         total_rps,
         faults: faults(&file, &top, &classes)?,
@@ -114,7 +116,10 @@ fn seed(file: &ScenarioFile, top: &Place<'_>) -> Result<u64, ScenarioError> {
 
 fn jitter(file: &ScenarioFile, top: &Place<'_>) -> Result<Jitter, ScenarioError> {
     let Some(spanned) = &file.jitter else { return Ok(Jitter::None) };
-    let JitterFile { kind, sigma } = spanned.get_ref();
+    let JitterFile { kind, sigma, added_us } = spanned.get_ref();
+    if kind.get_ref() != "added" {
+        top.unused("jitter.added_us", added_us.as_ref(), &format!("jitter kind {:?}", kind.get_ref()))?;
+    }
     match kind.get_ref().as_str() {
         "none" => {
             top.unused("jitter.sigma", sigma.as_ref(), "jitter kind \"none\"")?;
@@ -126,8 +131,32 @@ fn jitter(file: &ScenarioFile, top: &Place<'_>) -> Result<Jitter, ScenarioError>
             // e^10: past that, nearly every batch takes either no time or the whole run.
             Ok(Jitter::Lognormal { sigma: top.number("jitter.sigma", sigma, Least::From(0.0), 10.0)? })
         }
-        _ => Err(top.unknown("jitter kind", kind, &["none", "lognormal"])),
+        "added" => {
+            top.unused("jitter.sigma", sigma.as_ref(), "jitter kind \"added\"")?;
+            let added =
+                top.needed("jitter.added_us", added_us.as_ref(), spanned.span(), "jitter kind \"added\"")?;
+            Ok(Jitter::Added(quantiles("jitter.added_us", added, top)?))
+        }
+        _ => Err(top.unknown("jitter kind", kind, &["none", "lognormal", "added"])),
     }
+}
+
+/// Times in microseconds, by the share that stays within each.
+fn quantiles(
+    key: &str,
+    points: &Spanned<QuantilesFile>,
+    top: &Place<'_>,
+) -> Result<Quantiles, ScenarioError> {
+    let longest_us = LONGEST_S / MICROSECOND;
+    let wrong = || {
+        let rule = "pairs of a share and microseconds, of which shares rise, the last one to 1, and times do not fall";
+        top.wrong(points.span(), format!("{key} must be {rule}, as in [[0.5, 20], [0.99, 300], [1, 4000]]"))
+    };
+    let point = |&(share, us): &(f64, f64)| {
+        (0.0..=longest_us).contains(&us).then(|| (share, Span::from_secs_f64(us * MICROSECOND)))
+    };
+    let points: Option<Vec<_>> = points.get_ref().iter().map(point).collect();
+    points.and_then(Quantiles::new).ok_or_else(wrong)
 }
 
 /// Which devices fail when, the first failure first.

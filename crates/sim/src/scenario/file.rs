@@ -21,6 +21,7 @@ pub(super) struct ScenarioFile {
     pub(super) control_delay_us: Option<Spanned<f64>>,
     pub(super) data_delay_us: Option<Spanned<f64>>,
     pub(super) response_reserve_us: Option<Spanned<f64>>,
+    pub(super) response_us: Option<Spanned<QuantilesFile>>,
     pub(super) jitter: Option<Spanned<JitterFile>>,
     pub(super) total_rps: Option<Spanned<f64>>,
     pub(super) popularity: Option<Spanned<PopularityFile>>,
@@ -92,7 +93,11 @@ pub(super) struct ArrivalFile {
 pub(super) struct JitterFile {
     pub(super) kind: Spanned<String>,
     pub(super) sigma: Option<Spanned<f64>>,
+    pub(super) added_us: Option<Spanned<QuantilesFile>>,
 }
+
+/// `[[0.5, 20], [0.99, 300], [1, 4000]]`: shares, and what they stay within.
+pub(super) type QuantilesFile = Vec<(f64, f64)>;
 
 /// `popularity = { kind = ..., ... }`
 #[derive(Deserialize)]

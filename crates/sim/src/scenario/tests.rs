@@ -5,6 +5,7 @@ use downbeat_sched::{ClassId, Delays, Span};
 use proptest::prelude::*;
 
 use super::{Arrival, GpuClass, Jitter, RateTrace, Scenario};
+use crate::Quantiles;
 
 fn parsed(text: &str) -> Scenario {
     Scenario::parse(text, Path::new("folder/test.toml")).unwrap()
@@ -54,6 +55,7 @@ fn every_key_of_the_contract_is_read() {
         control_delay_us = 100
         data_delay_us = 12.5
         response_reserve_us = 2000
+        response_us = [[0.5, 300], [1, 900]]
         jitter = { kind = "lognormal", sigma = 0.1 }
         total_rps = 400
         [[gpu_class]]
@@ -79,6 +81,8 @@ fn every_key_of_the_contract_is_read() {
     let delays = Delays { control: Span::from_micros(100), data: Span::from_nanos(12_500) };
     assert_eq!(scenario.delays, delays);
     assert_eq!(scenario.jitter, Jitter::Lognormal { sigma: 0.1 });
+    let response = vec![(0.5, Span::from_micros(300)), (1.0, Span::from_micros(900))];
+    assert_eq!(scenario.response, Quantiles::new(response));
     assert!(matches!(scenario.models[0].arrival, Arrival::OnOff { factor: 4.0, .. }));
     assert!(matches!(scenario.models[1].arrival, Arrival::Gamma { shape: 0.2 }));
 

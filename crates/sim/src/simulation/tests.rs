@@ -68,3 +68,24 @@ fn a_priority_is_not_disturbed_by_overload_below_it() {
     assert!(report.models[0].bad_rate < 0.001, "{:?}", report.models[0]);
     assert!(report.models[1].bad_rate > 0.5, "that was no overload");
 }
+
+/// Every request runs alone and takes 6 ms: one in ten is held up for 1 to 2 ms more, of which the SLO has room for a
+/// half.
+#[test]
+fn what_is_measured_on_top_of_the_profile_makes_as_many_late_as_it_should() {
+    let text = "gpus = 8
+         duration_s = 100
+         total_rps = 20
+         arrival = { kind = \"uniform\" }
+         JITTER
+         [[model]]
+         name = \"m\"
+         slo_ms = 7.5
+         profile = { alpha_ms = 1, beta_ms = 5, max_batch = 1 }";
+    let late = |jitter: &str| run("eager", &text.replace("JITTER", jitter)).bad_rate_worst;
+    let held_up = late("jitter = { kind = \"added\", added_us = [[0.9, 0], [0.900001, 1000], [1, 2000]] }");
+    assert!((held_up - 0.05).abs() < 0.015, "{held_up}");
+    let on_the_way = late("response_us = [[0.9, 0], [0.900001, 1000], [1, 2000]]");
+    assert!((on_the_way - 0.05).abs() < 0.015, "{on_the_way}");
+    assert_eq!(late("response_us = [[1, 1000]]"), 0.0);
+}

@@ -238,7 +238,7 @@ fn what_a_dead_device_ran_is_run_elsewhere_and_answered_once() {
     let (_, mut answer) = stage.submit(ms(0), 60, 4);
     stage.pass(ms(50));
     let (first, _) = stage.sent()[0];
-    stage.scheduler.handle(ms(30), Command::DeviceFailed { gpu: GpuId(first) });
+    stage.scheduler.handle(ms(30), Command::DevicesFailed { gpus: vec![GpuId(first)] });
     stage.pass(ms(60));
     assert_eq!(stage.sent().len(), 2, "sent again");
     assert_ne!(stage.sent()[1].0, first);
@@ -259,12 +259,27 @@ fn a_request_whose_devices_fail_one_after_the_other_is_given_up() {
         assert_eq!(stage.sent().len(), lost + 1);
         assert!(answer.try_recv().is_err(), "it is tried again");
         let (gpu, _) = stage.sent()[lost];
-        stage.scheduler.handle(ms(80), Command::DeviceFailed { gpu: GpuId(gpu) });
+        stage.scheduler.handle(ms(80), Command::DevicesFailed { gpus: vec![GpuId(gpu)] });
     }
     assert_eq!(reason(&mut answer), Some(Reason::Failed));
     stage.pass(ms(200));
     assert_eq!(stage.sent().len(), 3, "the last device is spared");
     assert_eq!(stage.scheduler.dispatcher.jobs(), 0);
+}
+
+/// Told of its four devices one after the other, the request would be sent from each to the next, and given up as one that
+/// ends workers.
+#[test]
+fn a_worker_that_ends_with_all_its_devices_counts_once() {
+    let mut stage = Stage::new(5);
+    let (_, mut answer) = stage.submit(ms(0), 100, 4);
+    stage.pass(ms(90));
+    assert_eq!(stage.sent(), [(0, 1)]);
+    stage.scheduler.handle(ms(80), Command::DevicesFailed { gpus: (0..4).map(GpuId).collect() });
+    stage.pass(ms(90));
+    assert_eq!(stage.sent(), [(0, 1), (4, 1)], "not to a device that is gone too");
+    stage.finish(ms(95), 1, 10);
+    assert!(answer.try_recv().unwrap().is_ok());
 }
 
 #[test]
@@ -283,7 +298,7 @@ fn with_the_last_device_gone_clients_read_that_there_is_no_worker() {
     let mut stage = Stage::new(1);
     let (_, mut answer) = stage.submit(ms(0), 40, 4);
     stage.pass(ms(30));
-    stage.scheduler.handle(ms(31), Command::DeviceFailed { gpu: GpuId(0) });
+    stage.scheduler.handle(ms(31), Command::DevicesFailed { gpus: vec![GpuId(0)] });
     stage.pass(ms(100));
     assert_eq!(reason(&mut answer), Some(Reason::Unavailable));
     let (_, mut next) = stage.submit(ms(101), 40, 4);
@@ -337,7 +352,7 @@ fn a_request_on_a_device_that_hangs_is_answered_before_that_is_known_to_be_dead(
     assert_eq!(reason(&mut answer), Some(Reason::Expired));
     assert!(stage.scheduler.dispatcher.is_idle());
     let (gpu, _) = stage.sent()[0];
-    stage.scheduler.handle(ms(2_000), Command::DeviceFailed { gpu: GpuId(gpu) });
+    stage.scheduler.handle(ms(2_000), Command::DevicesFailed { gpus: vec![GpuId(gpu)] });
     stage.pass(ms(3_000));
     assert_eq!(stage.sent().len(), 1, "nobody waits for it: it is not run elsewhere");
     assert!(stage.scheduler.dispatcher.is_idle());
