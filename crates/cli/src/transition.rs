@@ -169,11 +169,16 @@ fn text(name: &str, transition: &Transition) -> String {
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let _ = writeln!(
         text,
-        "{name}: {} (no transition has fewer than {}), {:.0} s expected, {} on the way, {} of making room",
+        "{name}: {} (no transition has fewer than {}), {:.0} s expected, {} on the way{}, {} of making room",
         counted(steps.len(), "step"),
         transition.lower_bound,
         transition.expected_s,
         counted(transition.spares.len(), "spare GPU"),
+        if !transition.spares.is_empty() && transition.spares_are_fewest {
+            " (proved to be the fewest)"
+        } else {
+            ""
+        },
         counted(transition.rounds, "round"),
     );
     text += "Checked: under every interleaving no service falls below the lower of what it has and what it is to have.\n";

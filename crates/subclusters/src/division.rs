@@ -1,5 +1,7 @@
 //! A division of the models into sub-clusters while it is searched: models come and go, sums are kept.
 
+use std::cmp::{Ordering, Reverse};
+
 use crate::need::{Choice, Needs};
 use crate::previous::Homes;
 
@@ -161,15 +163,40 @@ impl<'a> Division<'a> {
             && self.moves <= self.homes.most_moves
     }
 
-    /// What is made small: units first; of equal ones fewer moves, then what is to spare gathered in few places, where it may
-    /// add up to a device.
-    pub(crate) fn rank(&self) -> (u64, usize, u64) {
+    /// How good it is.
+    pub(crate) fn rank(&self) -> Rank {
         let spare = |group: &Group| {
             let choice = group.choice?;
             let share = choice.slack as f64 / 1e6 * self.needs.units[choice.device] as f64;
             Some(share * share)
         };
         let gathered: f64 = self.groups.iter().filter_map(spare).sum();
-        (self.cost, self.moves, (1e12 - gathered * 1e6).max(0.0) as u64)
+        Rank { cost: self.cost, moves: self.moves, gathered: (gathered * 1e6) as u64 }
+    }
+}
+
+/// What is made small: units first; of equal ones fewer moves, then what is to spare gathered in few places, where it may
+/// add up to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rank {
+    pub(crate) cost: u64,
+    pub(crate) moves: usize,
+    /// Squares of what the sub-clusters have to spare, in millionths.
+    pub(crate) gathered: u64,
+}
+
+impl Ord for Rank {
+    fn cmp(&self, other: &Rank) -> Ordering {
+        (self.cost, self.moves, Reverse(self.gathered)).cmp(&(
+            other.cost,
+            other.moves,
+            Reverse(other.gathered),
+        ))
+    }
+}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Rank) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }

@@ -1,8 +1,9 @@
 //! The heuristic: best fit, then ruin and recreate.
 //!
 //! Models are put where they add least, the largest first. Then, again and again, some sub-clusters are taken apart, with their
-//! models put back in another order; what is not worse is kept. Of equal divisions the one whose spare capacity lies in fewer
-//! places counts as better, because there it may add up to a device that is not needed.
+//! models put back in another order. Of equal divisions the one whose spare capacity lies in fewer places counts as better, because
+//! there it may add up to a device that is not needed. What is worse is gone on from now and then: often at first, ever more seldom
+//! as a cycle of the search cools down, and then again (simulated annealing).
 
 #[cfg(test)]
 mod tests;
@@ -11,15 +12,15 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::division::{Division, NOWHERE};
+use crate::division::{Division, NOWHERE, Rank};
 use crate::need::Needs;
 use crate::previous::Homes;
 
-/// Rounds without gain after which the search ends: so many for each model...
-const ROUNDS_PER_MODEL: usize = 1_000;
+/// Rounds without gain after which the search ends: so many for each pair of models...
+const ROUNDS_PER_PAIR: usize = 200;
 
 /// ...but no more than so many divided by the number of models, because rounds of many models take longer; and no fewer than these.
-const ROUNDS: usize = 2_000_000;
+const ROUNDS: usize = 6_000_000;
 const LEAST_ROUNDS: usize = 3_000;
 
 /// The most sub-clusters that are taken apart at once.
@@ -35,14 +36,17 @@ const BLINKS: [f64; 4] = [0.0, 0.04, 0.15, 0.4];
 /// alone is better off elsewhere, which best fit does not see.
 const GATHERING: f64 = 0.15;
 
-/// How often a division that gathers less of what is to spare is gone on from...
-const DRIFT: f64 = 0.1;
+/// Rounds from hot to cold.
+const CYCLE: usize = 1_000;
 
-/// ...how often one that costs a device more...
-const LEAP: f64 = 0.01;
+/// How many devices worse a division may well be at the beginning of a cycle: one of these in turn...
+const HEATS: [f64; 3] = [0.1, 0.05, 0.03];
 
-/// ...and after how many rounds without gain the search goes back to the best one.
-const RETURN: usize = 300;
+/// ...and which part of that remains at its end.
+const COOLED: f64 = 0.02;
+
+/// What a move counts, in devices, when divisions are compared on the way.
+const MOVE: f64 = 0.05;
 
 /// When a search is over.
 pub(crate) struct Search<'a> {
@@ -62,8 +66,8 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
     let mut best = current.clone();
     (search.on_better)(best.cost);
     let models = needs.models().max(1);
-    let patience = (ROUNDS_PER_MODEL * models).min(ROUNDS / models).max(LEAST_ROUNDS);
-    let mut idle = 0;
+    let patience = (ROUNDS_PER_PAIR * models * models).min(ROUNDS / models).max(LEAST_ROUNDS);
+    let (mut idle, mut round) = (0, 0);
     // A division with as few units and no moves cannot be bettered.
     while idle < patience && !(search.stop)() && (best.cost > search.enough || best.moves > 0) {
         idle += 1;
@@ -75,24 +79,31 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
             recreate(&mut current, needs, &taken, &mut random)
         };
         let after = current.rank();
-        let device = needs.units.iter().copied().max().unwrap_or(1);
-        let goes_on = after <= before
-            || (after.0 <= best.cost && random.random_bool(DRIFT))
-            || (after.0 <= best.cost + device && random.random_bool(LEAP));
-        if !put_back || !goes_on {
+        let worse = (height(needs, after) - height(needs, before)) / heat(round);
+        round += 1;
+        if !put_back || !(worse <= 0.0 || random.random_bool((-worse).exp())) {
             restore(&mut current, &taken);
         } else if after < best.rank() {
-            if after.0 < best.cost {
-                (search.on_better)(after.0);
+            if after.cost < best.cost {
+                (search.on_better)(after.cost);
                 idle = 0;
             }
             best.clone_from(&current);
         }
-        if idle % RETURN == RETURN - 1 {
-            current.clone_from(&best);
-        }
     }
     Some(best)
+}
+
+/// By how many devices a division may well be worse in this round.
+fn heat(round: usize) -> f64 {
+    let (cycle, within) = (round / CYCLE, round % CYCLE);
+    HEATS[cycle % HEATS.len()] * COOLED.powf(within as f64 / CYCLE as f64)
+}
+
+/// A rank in one number, in devices: a device that is wholly to spare is as good as one less.
+fn height(needs: &Needs, rank: Rank) -> f64 {
+    let device = needs.units.iter().copied().max().unwrap_or(1) as f64;
+    rank.cost as f64 / device + MOVE * rank.moves as f64 - rank.gathered as f64 / 1e6 / (device * device)
 }
 
 /// Everything at home that can be, the rest where it adds least.

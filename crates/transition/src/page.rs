@@ -55,12 +55,14 @@ fn tiles(transition: &Transition) -> Markup {
         Driver::MigParted => "mig-parted: whole GPUs",
     };
     let path = transition.critical_path.len();
+    let proof =
+        if transition.spares_are_fewest { "proved to be the fewest" } else { "no way with fewer was found" };
     html! {
         dl.tiles {
             (tile("Steps", transition.steps.len().to_string(), format!("at least {}", transition.lower_bound)))
             (tile("Expected", format!("{:.0} s", transition.expected_s), format!("critical path of {path} steps")))
             (tile("One after the other", format!("{:.0} s", transition.steps.iter().map(|step| step.expected_s).sum::<f64>()), String::new()))
-            (tile("Spare GPUs", transition.spares.len().to_string(), format!("{} rounds of making room", transition.rounds)))
+            (tile("Spare GPUs", transition.spares.len().to_string(), format!("{proof}; {} rounds of making room", transition.rounds)))
             (tile("Driver", driver.split(':').next().unwrap_or_default().to_owned(), driver.split(": ").nth(1).unwrap_or_default().to_owned()))
         }
     }

@@ -5,12 +5,12 @@ mod tests;
 
 use downbeat_mig::{Catalogue, Placed};
 
-use crate::bound;
+use crate::bound::Bound;
 use crate::case::{Case, CaseError, Comparison, GpuIndex, Pod};
 use crate::layout::{Instance, Layout, Slice};
 use crate::order::{self, Ordered};
 use crate::replay::{self, Violations};
-use crate::sequence::{self, Effort, Op, Reason, Sequence, Taste};
+use crate::sequence::{self, Effort, Op, Reason, Searched, Sequence, Taste};
 use crate::step::{Driver, Phase, Source, SpareGpu, Step, StepKind, Transition};
 use crate::times::{self, StepTimes};
 
@@ -61,14 +61,21 @@ pub enum PlanError {
 }
 
 /// Ways of choosing, the quickest first. All are tried; the fewest spares win, then the fewest steps, then the least time.
-const TASTES: [Taste; 6] = [
-    Taste { lookahead: 1, salt: 0 },
-    Taste { lookahead: 8, salt: 0 },
-    Taste { lookahead: 1, salt: 1 },
-    Taste { lookahead: 8, salt: 2 },
-    Taste { lookahead: 1, salt: 3 },
-    Taste { lookahead: 8, salt: 4 },
+const TASTES: [Taste; 8] = [
+    Taste { lookahead: 1, salt: 0, empties: false },
+    Taste { lookahead: 8, salt: 0, empties: false },
+    Taste { lookahead: 1, salt: 0, empties: true },
+    Taste { lookahead: 8, salt: 0, empties: true },
+    Taste { lookahead: 1, salt: 1, empties: true },
+    Taste { lookahead: 8, salt: 2, empties: false },
+    Taste { lookahead: 1, salt: 3, empties: false },
+    Taste { lookahead: 8, salt: 4, empties: true },
 ];
+
+/// Those that differ with a driver.
+fn tastes(driver: Driver) -> impl Iterator<Item = Taste> {
+    TASTES.into_iter().filter(move |taste| driver == Driver::MigParted || !taste.empties || taste.salt > 0)
+}
 
 /// Further ways that are tried as long as more than one spare is needed.
 const SALTS_MORE: usize = 24;
@@ -108,12 +115,12 @@ pub fn renumbered(layout: &Layout, numbers: &[(u32, u32)]) -> Layout {
 fn best(case: &Case, options: &Options) -> Option<Transition> {
     // More spares than that were never of use: whatever is in the way on one GPU fits onto an empty one.
     let spare_max = case.gpus.len() + 8;
-    let lower_bound = bound::lower_bound(case, options.driver);
+    let bound = Bound::of(case, options.driver);
     let mut best: Option<Transition> = None;
-    for taste in TASTES {
+    for taste in tastes(options.driver) {
         let few = best.as_ref().map_or(spare_max, |best| best.spares.len());
         let Some(found) = sequence::sequence(case, options.driver, few, taste) else { continue };
-        let found = written(&found, options, lower_bound);
+        let found = written(&found, options, bound);
         if best.as_ref().is_none_or(|best| is_better(&found, best)) {
             best = Some(found);
         }
@@ -125,14 +132,33 @@ fn best(case: &Case, options: &Options) -> Option<Transition> {
     // Other orders of equal choices sometimes do with fewer.
     for salt in (5..).take(SALTS_MORE) {
         let Some(fewer) = best.spares.len().checked_sub(1).filter(|&fewer| fewer > 0) else { break };
-        let taste = Taste { lookahead: 1 + 5 * (salt as usize % 2), salt };
+        let taste = Taste { lookahead: 1 + 5 * (salt as usize % 2), salt, empties: salt % 4 < 2 };
         if let Some(found) = sequence::sequence(case, options.driver, fewer, taste) {
-            best = written(&found, options, lower_bound);
+            best = written(&found, options, bound);
         }
     }
-    while !best.spares.is_empty() && options.driver == Driver::Nvml {
-        let Some(found) = sequence::search(case, best.spares.len() - 1, effort(case)) else { break };
-        best = written(&found, options, lower_bound);
+    if best.spares.len() > 1 {
+        for taste in tastes(options.driver) {
+            let few = best.spares.len();
+            let found = sequence::sequence_by_detour(case, options.driver, few, taste);
+            let found = found.map(|found| written(&found, options, bound));
+            best = found.filter(|found| is_better(found, &best)).unwrap_or(best);
+        }
+    }
+    while let Some(fewer) = best.spares.len().checked_sub(1) {
+        // Under mig-parted the last spare is dear: doing without one costs many steps where it can be done at all.
+        if options.driver == Driver::MigParted && fewer == 0 && case.gpus.len() > SEARCHED_TO_THE_END {
+            break;
+        }
+        let found = sequence::search(case, options.driver, fewer, effort(case));
+        match found {
+            Searched::Way(found) => best = written(&found, options, bound),
+            Searched::Proof => {
+                best.spares_are_fewest = true;
+                break;
+            }
+            Searched::Unknown => break,
+        }
     }
     Some(best)
 }
@@ -143,17 +169,20 @@ fn is_better(a: &Transition, b: &Transition) -> bool {
     merit(a) < merit(b) || (merit(a) == merit(b) && a.expected_s < b.expected_s)
 }
 
+/// GPUs of a cluster small enough for a search that is likely to end with a way or a proof.
+const SEARCHED_TO_THE_END: usize = 5;
+
 /// How hard a transition with fewer spares is searched for: to the end on a few GPUs, a little on many.
 fn effort(case: &Case) -> Effort {
     match case.gpus.len() {
-        0..=5 => Effort { visits: 3_000, states: 60_000 },
-        6..=12 => Effort { visits: 100, states: 10_000 },
-        _ => Effort { visits: 8, states: 500 },
+        0..=SEARCHED_TO_THE_END => Effort { visits: 60_000, states: 200_000, quick: 50 },
+        6..=12 => Effort { visits: 100, states: 10_000, quick: 50 },
+        _ => Effort { visits: 8, states: 500, quick: 8 },
     }
 }
 
 /// Puts a sequence into words.
-fn written(sequence: &Sequence, options: &Options, lower_bound: usize) -> Transition {
+fn written(sequence: &Sequence, options: &Options, bound: Bound) -> Transition {
     let case = &sequence.case;
     let ordered = order::order(case, options.driver, &sequence.ops, &options.times);
     let steps = (sequence.ops.iter().zip(&ordered).enumerate())
@@ -168,7 +197,9 @@ fn written(sequence: &Sequence, options: &Options, lower_bound: usize) -> Transi
         driver: options.driver,
         steps,
         spares: sequence.spares.iter().map(spare).collect(),
-        lower_bound,
+        lower_bound: bound.steps,
+        must_change: bound.must_change,
+        spares_are_fewest: sequence.spares.is_empty(),
         expected_s: 0.0,
         critical_path: Vec::new(),
         rounds: sequence.rounds,

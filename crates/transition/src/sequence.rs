@@ -8,6 +8,7 @@
 //!
 //! The order here is one of many. Which steps must wait for which is worked out afterwards ([`order`](crate::order)).
 
+mod detour;
 mod exchange;
 mod room;
 mod search;
@@ -18,7 +19,7 @@ use downbeat_mig::Placed;
 
 use crate::case::{Case, GpuIndex, KindIndex, Pod};
 use crate::step::Driver;
-pub(crate) use search::Effort;
+pub(crate) use search::{Effort, Searched, search};
 use state::State;
 
 /// What is done next.
@@ -48,39 +49,58 @@ pub(crate) struct Sequence {
     pub(crate) rounds: usize,
 }
 
-/// How choices that look equal are made; several are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How choices that look equal are made; several are tried. The default is the quickest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taste {
     /// How many ways to make room are played through before one is taken.
     pub(crate) lookahead: usize,
     /// Shuffles equal choices.
     pub(crate) salt: u64,
+    /// Where something may come from several GPUs that must be emptied, those come first that are nearest to it; else those that most waits
+    /// for. For mig-parted: with NVML no GPU must be emptied.
+    pub(crate) empties: bool,
 }
 
 /// A sequence with at most `spare_max` spare GPUs, or `None` where this way of choosing does not find one.
 pub(crate) fn sequence(case: &Case, driver: Driver, spare_max: usize, taste: Taste) -> Option<Sequence> {
     let mut state = State::new(case.clone(), driver);
-    let mut rounds = 0;
-    loop {
-        state.exchange();
-        if state.is_done() {
-            break;
-        }
-        rounds += 1;
-        if !state.make_room(taste) {
-            if state.spares.len() == spare_max {
-                return None;
-            }
-            state.open_spare();
-        }
-    }
+    let rounds = state.finish(spare_max, taste)?;
     Some(Sequence::of(state, rounds))
 }
 
-/// A sequence with exactly `spares` spare GPUs, found by searching; for NVML.
-pub(crate) fn search(case: &Case, spares: usize, effort: Effort) -> Option<Sequence> {
-    let state = search::search(case, spares, effort)?;
-    Some(Sequence::of(state, 1))
+/// A sequence that first brings together what is to be together, on GPUs that are cut for it already, and then lets whole GPUs trade
+/// places. That takes more steps, but hardly ever more than one spare GPU: a GPU's content fits onto an empty one, and leaves another.
+pub(crate) fn sequence_by_detour(
+    case: &Case,
+    driver: Driver,
+    spare_max: usize,
+    taste: Taste,
+) -> Option<Sequence> {
+    let mut state = State::new(detour::of(case), driver);
+    let rounds = state.finish(spare_max, taste)?;
+    state.aim_at(case);
+    let rounds = rounds + state.finish(spare_max, taste)?;
+    Some(Sequence::of(state, rounds))
+}
+
+impl State {
+    /// Goes on until everything is as it is wanted; returns how many times room was made.
+    fn finish(&mut self, spare_max: usize, taste: Taste) -> Option<usize> {
+        let mut rounds = 0;
+        loop {
+            self.exchange(taste);
+            if self.is_done() {
+                return Some(rounds);
+            }
+            rounds += 1;
+            if !self.make_room(taste) {
+                if self.spares.len() == spare_max {
+                    return None;
+                }
+                self.open_spare();
+            }
+        }
+    }
 }
 
 impl Sequence {

@@ -13,8 +13,13 @@ pub struct Transition {
     pub steps: Vec<Step>,
     /// GPUs that are in neither layout and are needed on the way.
     pub spares: Vec<SpareGpu>,
-    /// Fewest steps that any transition between the layouts takes: instances that must change, and GPUs that must be
-    /// repartitioned.
+    /// Whether it was proved that fewer spares cannot do. Where it was not, nobody has found a way with fewer.
+    #[serde(default)]
+    pub spares_are_fewest: bool,
+    /// Instances that must change, and GPUs that must be repartitioned.
+    #[serde(default)]
+    pub must_change: usize,
+    /// No transition between the layouts has fewer steps: those, and one for each circle of instances that wait for one another.
     pub lower_bound: usize,
     /// How long it takes when every step begins as soon as it may.
     pub expected_s: f64,

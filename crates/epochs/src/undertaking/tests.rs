@@ -58,6 +58,8 @@ fn undertaking() -> Undertaking {
         driver: Driver::Nvml,
         steps,
         spares: Vec::new(),
+        spares_are_fewest: true,
+        must_change: 3,
         lower_bound: 3,
         expected_s: 2.0,
         critical_path: vec![1, 3],

@@ -57,7 +57,7 @@ fn main() {
             "rps", "seed", "GPUs", "GPU-hours", "changes", "after 10 min", "bad %"
         );
         let seeds = seeds(&asked, &[1, 2]);
-        for share in [0.3, 0.5, 0.8, 1.0, 1.3, 1.7] {
+        for share in [0.3, 0.5, 0.8, 1.0, 1.3, 1.7, 2.0] {
             seeds.iter().for_each(|&seed| constant(&folder.join("autoscale-constant.toml"), share, seed));
         }
     }

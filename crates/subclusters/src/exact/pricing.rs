@@ -13,6 +13,9 @@ use crate::previous::Homes;
 
 use super::Column;
 
+/// After how many sets a search looks whether it is told to stop.
+const LOOK_UP: u32 = 4096;
+
 /// What everything is worth.
 #[derive(Clone, Debug)]
 pub(super) struct Prices {
@@ -46,6 +49,8 @@ pub(super) struct Pricing<'a> {
 #[derive(Clone, Copy)]
 struct Item {
     model: usize,
+    /// Being here, it would not be at home.
+    moved: bool,
     worth: f64,
     /// As a share of what the devices carry.
     load: f64,
@@ -103,7 +108,8 @@ impl<'a> Pricing<'a> {
         Some(found)
     }
 
-    /// Every column whose reduced cost is at most `allowance`; `None` where there are more than `most`, or when told to stop.
+    /// Every column whose reduced cost is at most `allowance` and that no model can be added to without a move or a device more: a division is
+    /// as good with the larger ones, since covering a model twice does no harm. `None` where there are more than `most`, or when told to stop.
     pub(super) fn columns_within(
         &self,
         prices: &Prices,
@@ -121,11 +127,15 @@ impl<'a> Pricing<'a> {
                 // A model that is worth nothing, or less, must be somewhere all the same.
                 let knapsack = self.knapsack(prices, kind, loads, place, -allowance);
                 let least = paid - allowance;
+                let mut looked_at = 0u32;
+                let mut stopped = false;
                 let whole = knapsack.search(&mut |worth| worth >= least, &mut |worth, models| {
-                    if worth >= least && !models.is_empty() {
+                    looked_at = looked_at.wrapping_add(1);
+                    stopped |= looked_at.is_multiple_of(LOOK_UP) && stop();
+                    if worth >= least && knapsack.is_full(models) {
                         listed.insert(self.column(models.to_vec(), place, cost));
                     }
-                    listed.len() <= most
+                    listed.len() <= most && !stopped
                 });
                 if !whole {
                     return None;
@@ -162,6 +172,7 @@ impl<'a> Pricing<'a> {
             let own = self.needs.memory[model];
             Item {
                 model,
+                moved,
                 worth: prices.models[model] - if moved { prices.a_move } else { 0.0 },
                 load: self.needs.loads(model)[loads] as f64 / load,
                 weights: own.weights,
@@ -176,6 +187,21 @@ impl<'a> Pricing<'a> {
 }
 
 impl Knapsack {
+    /// Whether nothing that is worth something fits in addition, but for what would move.
+    fn is_full(&self, models: &[usize]) -> bool {
+        let inside = || self.items.iter().filter(|item| models.contains(&item.model));
+        let load: f64 = inside().map(|item| item.load).sum();
+        let weights: u64 = inside().map(|item| item.weights).sum();
+        let activation = inside().map(|item| item.activation).max().unwrap_or(0);
+        // A little more than full, so that rounding never makes two sets leave room for each other.
+        let fits = |item: &Item| {
+            load + item.load <= 1.0 - 1e-9
+                && weights + item.weights + item.activation.max(activation) <= self.memory
+        };
+        let adds = |item: &&Item| !item.moved && item.worth >= 0.0 && !models.contains(&item.model);
+        !self.items.iter().filter(adds).any(fits)
+    }
+
     /// The set that is worth most, if that is more than `least`.
     fn best(&self, least: f64) -> Option<(f64, Vec<usize>)> {
         let limit = Cell::new(least);

@@ -1,16 +1,16 @@
 //! Everything that can be done as things are.
 
 use super::state::State;
-use super::{Op, Reason};
+use super::{Op, Reason, Taste};
 use crate::case::{GpuIndex, Pod};
 use crate::step::Driver;
 
 impl State {
     /// Creates, deletes and migrates until nothing wanted can come without making room.
-    pub(super) fn exchange(&mut self) {
+    pub(super) fn exchange(&mut self, taste: Taste) {
         while self.create_new()
             || self.delete_in_the_way(|wanted, surplus| surplus > wanted)
-            || self.migrate()
+            || self.migrate(taste)
             || self.delete_in_the_way(|_, _| true)
         {}
         if self.wanted.iter().all(|&count| count == 0) {
@@ -49,12 +49,13 @@ impl State {
     }
 
     /// Migrates an instance to where it is wanted; the one that most waits for, from the same node if there is a choice.
-    fn migrate(&mut self) -> bool {
+    fn migrate(&mut self, taste: Taste) -> bool {
         let mut best: Option<((f64, bool), Op)> = None;
+        let emptied = if taste.empties { self.emptied() } else { vec![None; self.pods.len()] };
         for (gpu, pod) in self.free_places() {
             for (source, surplus) in self.surpluses().filter(|(_, surplus)| surplus.pod.kind == pod.kind) {
                 let local = self.case.gpus[source].node == self.case.gpus[gpu].node;
-                let merit = (surplus.unblocks, local);
+                let merit = (emptied[source].unwrap_or(surplus.unblocks), local);
                 if best.as_ref().is_none_or(|best| merit > best.0) {
                     let (from, to) = ((source, surplus.pod.start), (gpu, pod.start));
                     best = Some((merit, Op::Migrate { from, to, kind: pod.kind, reason: Reason::Wanted }));
@@ -67,6 +68,24 @@ impl State {
         }
         self.apply(migration);
         true
+    }
+
+    /// For each GPU that must be emptied, how near that is once all that has a free place to go to has left: 1 where nothing else is there.
+    fn emptied(&self) -> Vec<Option<f64>> {
+        let mut free = vec![0u32; self.case.kinds.len()];
+        for (_, pod) in self.free_places() {
+            free[pod.kind] += 1;
+        }
+        let near = |gpu: GpuIndex| {
+            let mut free = free.clone();
+            let mut stays = |pod: &&Pod| {
+                let leaves = free[pod.kind] > 0;
+                free[pod.kind] -= u32::from(leaves);
+                !leaves
+            };
+            1.0 / (1 + self.pods[gpu].iter().filter(|pod| stays(pod)).count()) as f64
+        };
+        (0..self.pods.len()).map(|gpu| self.pending[gpu].then(|| near(gpu))).collect()
     }
 
     /// Everything wanted is there, so that everything else can go.

@@ -31,7 +31,7 @@ impl State {
         ways.sort_by_key(|way| (way.cost, shuffled(taste.salt, way.goal.gpu, way.goal.pod)));
         if taste.lookahead > 1 {
             ways.truncate(taste.lookahead);
-            ways.sort_by_cached_key(|way| self.outcome(way));
+            ways.sort_by_cached_key(|way| self.outcome(way, taste));
         }
         let Some(way) = ways.into_iter().next() else { return false };
         self.go(&way);
@@ -39,12 +39,12 @@ impl State {
     }
 
     /// What remains to be done after a way, and what it cost: less is better.
-    fn outcome(&self, way: &Way) -> (u64, usize) {
+    fn outcome(&self, way: &Way, taste: Taste) -> (u64, usize) {
         let mut trial = self.clone();
         let remained = trial.wanted.iter().sum::<u32>();
         trial.ops.clear();
         trial.go(way);
-        trial.exchange();
+        trial.exchange(taste);
         let done = remained - trial.wanted.iter().sum::<u32>();
         // Cost per instance that came to its place.
         ((way.cost as u64 * 1000) / u64::from(done.max(1)), usize::MAX - done as usize)

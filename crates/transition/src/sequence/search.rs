@@ -4,22 +4,28 @@
 //! missing), and the other way round (delete it). So it is enough to visit *bare* states, in which no service can spare an
 //! instance. The first instance of a bare state that any path deletes must be paid for by instances of its own service, put
 //! into room that the bare state leaves. A move is therefore: choose an instance, choose a smallest set of instances of its
-//! service that pay for it, put them up, take it down, and bare the rest. From every state on the way, the quick method
-//! is tried. What was bared in vain is put right afterwards ([`tidy`](super::tidy)).
+//! service that pay for it, put them up, take it down, and bare the rest. Of every state that can be reached, some part is visited;
+//! the second layout is reached exactly if a part of it is.
 //!
-//! Given states enough this misses nothing. It is for NVML: with mig-parted the cuts of empty GPUs would be part of the state.
+//! With mig-parted an instance's seat includes the cut of its GPU ([`seats`]): a GPU on which nothing runs can be cut in any way, and a cut
+//! with more slices is never worse.
+//!
+//! Whatever can be done can be undone, so the search goes from both ends at once: from the second layout backwards, which reaches the
+//! first exactly if a part of that is visited. Where either end has nothing left to visit, there is no way, and that is a proof.
+
+mod bare;
+mod seats;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, BinaryHeap};
 
-use downbeat_mig::Placed;
-
 use super::state::State;
-use super::{Op, Reason, Taste};
-use crate::case::{Case, GpuIndex, KindIndex, Pod, Rate};
+use super::{Op, Reason, Sequence, Taste};
+use crate::case::{Case, GpuIndex, Pod};
 use crate::step::Driver;
-
-/// What runs where.
-type Pods = BTreeSet<(GpuIndex, Pod)>;
+use bare::{Bare, Moves};
+use seats::{SeatIndex, Seats};
 
 /// How far a search goes.
 #[derive(Clone, Copy, Debug)]
@@ -28,189 +34,176 @@ pub(crate) struct Effort {
     pub(crate) visits: usize,
     /// States that are made, equal ones included.
     pub(crate) states: usize,
+    /// From so many of the first states the quick method is tried: it takes longer than to look at a state.
+    pub(crate) quick: usize,
 }
 
-/// The quick method is tried from the first states, and from some of the others: it takes longer than to look at a state.
-const QUICK_FIRST: usize = 50;
-const QUICK_EVERY: usize = 16;
+/// What a search found.
+pub(crate) enum Searched {
+    Way(Box<Sequence>),
+    /// There is no way, whatever the effort.
+    Proof,
+    /// The effort was not enough to tell.
+    Unknown,
+}
 
-/// A finished state that takes `spares` spare GPUs, where one is found.
-pub(super) fn search(case: &Case, spares: usize, effort: Effort) -> Option<State> {
-    let mut start = State::new(case.clone(), Driver::Nvml);
+/// Second layouts may fit into several cuts; beyond so many, nothing is searched backwards.
+const ENDS_MAX: usize = 64;
+
+/// A sequence with exactly `spares` spare GPUs, where one is found.
+pub(crate) fn search(case: &Case, driver: Driver, spares: usize, effort: Effort) -> Searched {
+    let mut start = State::new(case.clone(), driver);
     for _ in 0..spares {
         start.open_spare();
     }
-    let mut search = Search { case: &start.case, left: effort.states };
-    let all = (start.pods.iter().enumerate()).flat_map(|(gpu, pods)| pods.iter().map(move |&pod| (gpu, pod)));
-    let first = search.bare(all.collect());
-    let mut seen = BTreeSet::from([first.clone()]);
-    let mut nodes = vec![(first, None)];
-    let mut open = BinaryHeap::from([(0, 0usize)]);
+    let Some(seats) = Seats::new(&start.case, driver) else { return Searched::Unknown };
+    let mut moves = Moves { seats: &seats, case: &start.case, left: effort.states };
+    let first = start_of(&start.case, &seats);
+    let is_first = (0..seats.all.len()).map(|seat| first.contains(&(seat as SeatIndex))).collect();
+    let is_last = seats.all.iter().map(|seat| seat.is_wanted).collect();
+    let ends: Vec<Bare> = ends_of(&start.case, &seats).into_iter().map(|end| moves.bare(end)).collect();
+    let mut ahead = Side::new([moves.bare(first)], is_last);
+    let mut back = Side::new(ends, is_first);
     for visit in 0..effort.visits {
-        let (_, index) = open.pop()?;
-        let is_end = nodes[index].0.iter().all(|&(gpu, pod)| search.is_wanted(gpu, pod));
-        if (is_end || visit < QUICK_FIRST || visit % QUICK_EVERY == 0)
-            && let Some(done) = finished(&start, &nodes, index)
+        if moves.left == 0 {
+            return Searched::Unknown;
+        }
+        let Some(index) = ahead.next() else { return Searched::Proof };
+        if (ahead.is_there(index) || visit < effort.quick)
+            && let path = ahead.path(index).into_iter().rev().collect::<Vec<_>>()
+            && let Some(found) = shortest(&start, &seats, &path)
         {
-            return Some(done);
+            return Searched::Way(Box::new(found));
         }
-        for next in search.moves(&nodes[index].0) {
-            if seen.insert(next.clone()) {
-                open.push((search.alike(&next), nodes.len()));
-                nodes.push((next, Some(index)));
-            }
+        ahead.visit(index, &mut moves);
+        if back.nodes.is_empty() {
+            continue;
         }
+        let Some(index) = back.next() else { return Searched::Proof };
+        if back.is_there(index)
+            && let Some(found) = shortest(&start, &seats, &back.path(index))
+        {
+            return Searched::Way(Box::new(found));
+        }
+        back.visit(index, &mut moves);
     }
-    None
+    Searched::Unknown
 }
 
-/// The end, if the quick method gets there from a state without another spare GPU.
-fn finished(start: &State, nodes: &[(Pods, Option<usize>)], index: usize) -> Option<State> {
-    let mut path = vec![index];
-    while let Some(before) = path.last().and_then(|&last| nodes[last].1) {
-        path.push(before);
-    }
-    let mut state = start.clone();
-    for &index in path.iter().rev() {
-        state.go_to(&nodes[index].0);
-    }
-    loop {
-        state.exchange();
-        if state.is_done() {
-            return Some(state);
+/// What runs at the start.
+fn start_of(case: &Case, seats: &Seats) -> Bare {
+    let on = |gpu: GpuIndex| case.gpus[gpu].old.iter().filter_map(move |&pod| seats.find(gpu, 0, pod));
+    let mut start: Bare = (0..case.gpus.len()).flat_map(on).collect();
+    start.sort_unstable();
+    start
+}
+
+/// The second layout, in every cut of the GPUs that it fits into; nothing where those are too many.
+fn ends_of(case: &Case, seats: &Seats) -> Vec<Bare> {
+    let mut ends = vec![Bare::new()];
+    for (gpu, there) in case.gpus.iter().enumerate().filter(|(_, there)| !there.new.is_empty()) {
+        let within = |cut: usize| -> Option<Bare> {
+            let found: Option<Bare> = there.new.iter().map(|&pod| seats.find(gpu, cut, pod)).collect();
+            found.filter(|found| found.iter().all(|&seat| seats.all[usize::from(seat)].is_wanted))
+        };
+        let here: Vec<Bare> = (0..seats.cuts[gpu].len()).filter_map(within).collect();
+        if ends.len() * here.len() > ENDS_MAX {
+            return Vec::new();
         }
-        if !state.make_room(Taste { lookahead: 1, salt: 0 }) {
-            return None;
+        ends = ends.iter().flat_map(|end| here.iter().map(move |here| [&end[..], here].concat())).collect();
+    }
+    ends
+}
+
+/// One end of the search: what was seen from there, and how.
+struct Side {
+    /// By seat, whether the other end has it.
+    goal: Vec<bool>,
+    /// States, and the one that each was reached from.
+    nodes: Vec<(Bare, Option<usize>)>,
+    seen: BTreeSet<Bare>,
+    /// Those most like the other end first: the order of the search, not its result.
+    open: BinaryHeap<(i64, usize)>,
+}
+
+impl Side {
+    fn new(roots: impl IntoIterator<Item = Bare>, goal: Vec<bool>) -> Side {
+        let mut side = Side { goal, nodes: Vec::new(), seen: BTreeSet::new(), open: BinaryHeap::new() };
+        for root in roots {
+            side.add(root, None);
+        }
+        side
+    }
+
+    fn add(&mut self, state: Bare, from: Option<usize>) {
+        if !self.seen.contains(&state) {
+            self.seen.insert(state.clone());
+            let alike = state.iter().map(|&seat| if self.goal[usize::from(seat)] { 1 } else { -1 }).sum();
+            self.open.push((alike, self.nodes.len()));
+            self.nodes.push((state, from));
         }
     }
+
+    fn next(&mut self) -> Option<usize> {
+        self.open.pop().map(|(_, index)| index)
+    }
+
+    /// Whether a state is part of the other end.
+    fn is_there(&self, index: usize) -> bool {
+        self.nodes[index].0.iter().all(|&seat| self.goal[usize::from(seat)])
+    }
+
+    fn visit(&mut self, index: usize, moves: &mut Moves<'_>) {
+        for next in moves.of(&self.nodes[index].0) {
+            self.add(next, Some(index));
+        }
+    }
+
+    /// The states from one back to where its side began.
+    fn path(&self, index: usize) -> Vec<&Bare> {
+        let mut path = vec![index];
+        while let Some(before) = path.last().and_then(|&last| self.nodes[last].1) {
+            path.push(before);
+        }
+        path.into_iter().map(|index| &self.nodes[index].0).collect()
+    }
+}
+
+/// The shortest of the sequences that follow a path for a while, the quick method going on from there; `None` where that does not get
+/// from its end to the second layout without another spare GPU.
+fn shortest(start: &State, seats: &Seats, path: &[&Bare]) -> Option<Sequence> {
+    let after = |length: usize| {
+        let mut state = start.clone();
+        path[..length].iter().for_each(|bare| state.go_to(seats, bare));
+        let spares = state.spares.len();
+        state.finish(spares, Taste::default())?;
+        Some(Sequence::of(state, 1))
+    };
+    let whole = after(path.len())?;
+    (1..path.len()).filter_map(after).chain([whole]).min_by_key(|found| found.ops.len())
 }
 
 impl State {
     /// Creates what a state has more and deletes what it has less.
-    fn go_to(&mut self, pods: &Pods) {
+    fn go_to(&mut self, seats: &Seats, bare: &Bare) {
         let reason = Reason::MakesRoom;
-        let missing: Vec<_> = pods.iter().filter(|(gpu, pod)| !self.pods[*gpu].contains(pod)).collect();
-        for &(gpu, pod) in missing {
+        let there: Vec<_> = bare.iter().map(|&seat| &seats.all[usize::from(seat)]).collect();
+        for seat in &there {
+            let (gpu, pod) = (seat.gpu, seat.pod);
+            if self.pods[gpu].contains(&pod) {
+                continue;
+            }
+            let cut = &seats.cuts[gpu][seat.cut];
+            // What runs on a GPU is of one cut, so that the cut is there as soon as anything of it is.
+            if self.pods[gpu].is_empty() && !cut.iter().all(|slice| self.slices[gpu].contains(slice)) {
+                self.apply(Op::Repartition { gpu, slices: cut.clone() });
+            }
             self.apply(Op::Create { gpu, pod, reason });
         }
         for gpu in 0..self.pods.len() {
-            for pod in self.pods[gpu].clone().into_iter().filter(|&pod| !pods.contains(&(gpu, pod))) {
+            let is_there = |pod: &Pod| there.iter().any(|seat| seat.gpu == gpu && seat.pod == *pod);
+            for pod in self.pods[gpu].clone().into_iter().filter(|pod| !is_there(pod)) {
                 self.apply(Op::Delete { gpu, pod, reason });
-            }
-        }
-    }
-}
-
-struct Search<'a> {
-    case: &'a Case,
-    /// States that may still be made.
-    left: usize,
-}
-
-impl Search<'_> {
-    fn rates(&self, pods: &Pods) -> Vec<Rate> {
-        let mut rates = vec![0; self.case.services.len()];
-        for (_, pod) in pods {
-            rates[self.case.service(pod.kind)] += self.case.rate(pod.kind);
-        }
-        rates
-    }
-
-    /// How much of what runs is wanted where it is: the order of the search, not its result.
-    fn alike(&self, pods: &Pods) -> i64 {
-        pods.iter().map(|&(gpu, pod)| if self.is_wanted(gpu, pod) { 1 } else { -1 }).sum()
-    }
-
-    fn is_wanted(&self, gpu: GpuIndex, pod: Pod) -> bool {
-        self.case.gpus[gpu].new.contains(&pod)
-    }
-
-    /// Without everything that can be spared; what is not wanted where it is goes first.
-    fn bare(&self, mut pods: Pods) -> Pods {
-        let mut rates = self.rates(&pods);
-        let mut all: Vec<(GpuIndex, Pod)> = pods.iter().copied().collect();
-        all.sort_by_key(|&(gpu, pod)| self.is_wanted(gpu, pod));
-        for (gpu, pod) in all {
-            let (service, rate) = (self.case.service(pod.kind), self.case.rate(pod.kind));
-            if rates[service] - rate >= self.case.floors[service] {
-                rates[service] -= rate;
-                pods.remove(&(gpu, pod));
-            }
-        }
-        pods
-    }
-
-    fn moves(&mut self, pods: &Pods) -> Vec<Pods> {
-        let rates = self.rates(pods);
-        let mut moves = Vec::new();
-        for (service, rate) in rates.into_iter().enumerate() {
-            let seats = self.seats(pods, service);
-            let credit = rate - self.case.floors[service];
-            for &gone in pods.iter().filter(|(_, pod)| self.case.service(pod.kind) == service) {
-                let need = self.case.rate(gone.1.kind) - credit;
-                self.pay(pods, gone, need, &seats, &mut Vec::new(), &mut moves);
-            }
-        }
-        moves
-    }
-
-    /// Everywhere an instance of a service can go.
-    fn seats(&self, pods: &Pods, service: usize) -> Vec<(GpuIndex, Pod)> {
-        let kinds: Vec<KindIndex> =
-            (0..self.case.kinds.len()).filter(|&kind| self.case.service(kind) == service).collect();
-        let mut seats = Vec::new();
-        for (gpu, there) in self.case.gpus.iter().enumerate() {
-            for &kind in kinds.iter().filter(|&&kind| self.case.kinds[kind].gpu_type == there.gpu_type) {
-                let starts = &self.case.model(gpu).profiles[self.case.kinds[kind].profile].starts;
-                let fits = |pod: &Pod| self.fits(pods, &[], gpu, *pod);
-                seats.extend(
-                    starts.iter().map(|&start| Pod { start, kind }).filter(fits).map(|pod| (gpu, pod)),
-                );
-            }
-        }
-        seats
-    }
-
-    fn fits(&self, pods: &Pods, more: &[(GpuIndex, Pod)], gpu: GpuIndex, pod: Pod) -> bool {
-        let first = Pod { start: 0, kind: 0 };
-        let here =
-            pods.range((gpu, first)..(gpu + 1, first)).chain(more.iter().filter(|(there, _)| *there == gpu));
-        let all: Vec<Placed> =
-            here.map(|(_, pod)| *pod).chain([pod]).map(|pod| self.case.placed(pod)).collect();
-        self.case.model(gpu).allows(&all)
-    }
-
-    /// The states after `gone` has left and a smallest set of seats that serves `need` has been taken, for every such set.
-    fn pay(
-        &mut self,
-        pods: &Pods,
-        gone: (GpuIndex, Pod),
-        need: Rate,
-        seats: &[(GpuIndex, Pod)],
-        taken: &mut Vec<(GpuIndex, Pod)>,
-        moves: &mut Vec<Pods>,
-    ) {
-        let case = self.case;
-        let rate = |seat: &(GpuIndex, Pod)| case.rate(seat.1.kind);
-        let paid: Rate = taken.iter().map(rate).sum();
-        if paid >= need {
-            if taken.iter().all(|seat| paid - rate(seat) < need) {
-                self.left -= 1;
-                let mut next = pods.clone();
-                next.remove(&gone);
-                next.extend(taken.iter().copied());
-                moves.push(self.bare(next));
-            }
-            return;
-        }
-        for (index, &(gpu, pod)) in seats.iter().enumerate() {
-            if self.left == 0 {
-                return;
-            }
-            if self.fits(pods, taken, gpu, pod) {
-                taken.push((gpu, pod));
-                self.pay(pods, gone, need, &seats[index + 1..], taken, moves);
-                taken.pop();
             }
         }
     }

@@ -75,15 +75,28 @@ impl State {
                 state.rates[state.case.service(pod.kind)] += state.case.rate(pod.kind);
             }
             state.slices[gpu] = old.into_iter().chain(state.case.gpus[gpu].idle.iter().copied()).collect();
-            let new = &state.case.gpus[gpu].new;
-            state.pending[gpu] = driver == Driver::MigParted
-                && new.iter().any(|&pod| !state.slices[gpu].contains(&state.case.placed(pod)));
+            state.pending[gpu] = state.must_be_cut(gpu);
             if driver == Driver::Nvml {
                 state.clear_idle(gpu);
             }
             state.refresh(gpu);
         }
         state
+    }
+
+    /// Wants what another case wants, of the same GPUs and kinds.
+    pub(super) fn aim_at(&mut self, case: &Case) {
+        for (gpu, there) in case.gpus.iter().enumerate() {
+            self.case.gpus[gpu].new.clone_from(&there.new);
+            self.pending[gpu] = self.must_be_cut(gpu);
+            self.refresh(gpu);
+        }
+    }
+
+    /// Whether mig-parted must cut a GPU anew before anything wanted can run on it.
+    fn must_be_cut(&self, gpu: GpuIndex) -> bool {
+        let has = |&pod: &Pod| self.slices[gpu].contains(&self.case.placed(pod));
+        self.driver == Driver::MigParted && !self.case.gpus[gpu].new.iter().all(has)
     }
 
     /// Removes idle slices that a layout came with: NVML cuts slices where they are needed.
@@ -120,8 +133,7 @@ impl State {
             }
             Op::Repartition { gpu, slices } => {
                 self.slices[*gpu].clone_from(slices);
-                let new = &self.case.gpus[*gpu].new;
-                self.pending[*gpu] = new.iter().any(|&pod| !slices.contains(&self.case.placed(pod)));
+                self.pending[*gpu] = self.must_be_cut(*gpu);
                 self.refresh(*gpu);
             }
         }
