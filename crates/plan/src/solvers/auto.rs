@@ -24,7 +24,7 @@ impl Solver for Auto {
         if let Some(unservable) = infeasible::unservable(problem) {
             return Err(unservable.into());
         }
-        let quick = greedy::quick(problem, PAIRED);
+        let quick = greedy::quick(problem, run, PAIRED);
         // Pools that greedy finds too small may yet do.
         let known = greedy::over_limit(problem, &quick).is_none().then_some(quick);
         if let Some(known) = &known {
