@@ -18,7 +18,7 @@ pub fn kubernetes(plan: &Plan) -> String {
             "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/managed-by: downbeat\n    \
              downbeat/service: {}\n  annotations:\n    downbeat/service: {}\n    downbeat/model: {}\n    downbeat/gpu: {}\n    \
              downbeat/node: {}\n    downbeat/start: {}\nspec:\n{}  containers:\n    - name: worker\n      image: {IMAGE}\n      \
-             args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: 1\n",
+             args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: \"1\"\n",
             quoted(&labels[instance.service.as_str()]),
             quoted(&instance.service),
             quoted(&instance.model),

@@ -56,7 +56,10 @@ fn every_instance_is_a_pod_with_a_name_of_its_own() {
     assert_eq!(text.matches("kind: Pod").count(), 5);
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
     assert_eq!(names, ["a-g0-s0", "b-se---x-g0-s4", "b-g1-s0", "b-se---x-g1-s4", "a-g2-s0"]);
-    assert!(text.contains("nvidia.com/mig-1g.18gb.me: 1"), "a plus is not allowed in a resource's name");
+    assert!(
+        text.contains("nvidia.com/mig-1g.18gb.me: \"1\"\n"),
+        "a plus is not allowed in a resource's name"
+    );
     assert!(text.contains(r#"downbeat/service: "Böse: \"x\"""#), "{text}");
 }
 
