@@ -27,14 +27,12 @@ const POPULATION: usize = 8;
 const CHILDREN: usize = 12;
 /// Rounds without gain after which it ends.
 const PATIENCE: u32 = 10;
-/// The largest share of GPUs that a crossover erases.
-const ERASED: f64 = 0.3;
-/// The least number.
+/// The least number of GPUs that a crossover erases; the largest is all of them.
 const LEAST_ERASED: f64 = 2.0;
 /// Swaps of a mutation.
 const SWAPS: usize = 20;
 /// Refills that are tried for each child.
-const REFILLS: usize = 4;
+const REFILLS: usize = 5;
 impl Solver for Ga {
     fn name(&self) -> &'static str {
         "ga"
@@ -101,11 +99,10 @@ impl Breeding<'_> {
         let random = &mut self.rollout.random;
         let mut mutated = parent.clone();
         mutated.mutate(SWAPS, random);
-        // Few more often than many: what is found for few is better.
-        let most = (mutated.gpus.len() as f64 * ERASED).max(LEAST_ERASED);
-        let erased =
-            (LEAST_ERASED * (most / LEAST_ERASED).powf(random.random_range(0.0..1.0))).ceil() as usize;
-        let (kept, state) = mutated.erase(problem, erased, random);
+        // Few more often than many: what is found for few is better, and what is found for many is new.
+        let most = (mutated.gpus.len() as f64).max(LEAST_ERASED);
+        let erased = LEAST_ERASED * (most / LEAST_ERASED).powf(random.random_range(0.0..1.0));
+        let (kept, state) = mutated.erase(problem, erased.ceil() as usize, random);
         let parent_cost = parent.cost(problem);
         let rollout = &mut self.rollout;
         let refilled = (0..REFILLS).filter_map(|_| {
