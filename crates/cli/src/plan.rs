@@ -272,7 +272,8 @@ impl Session {
             if !verify {
                 return Ok(Made { plan: downbeat_plan::plan(problem, solver, run, from)?, replay: None });
             }
-            let VerifiedPlan { plan, replay } = plan_verified(problem, solver, run, from)?;
+            let VerifiedPlan { plan, replay } =
+                plan_verified(problem, solver, run, from, &|| self.stop.is_asked())?;
             Ok(Made { plan, replay: Some(replay) })
         });
         let mut made = made?;

@@ -130,7 +130,7 @@ fn other_tools_get_their_own_words() {
     assert!(
         shell.succeed(&["problem.toml", "--emit", "mig-parted"]).starts_with("version: v1\nmig-configs:\n")
     );
-    assert!(shell.succeed(&["problem.toml", "--emit", "k8s"]).contains("nvidia.com/mig-7g.141gb: 1"));
+    assert!(shell.succeed(&["problem.toml", "--emit", "k8s"]).contains("nvidia.com/mig-7g.141gb: \"1\""));
     assert!(shell.succeed(&["problem.toml", "--emit", "dra"]).contains("kind: ResourceClaimTemplate"));
     shell.succeed(&["problem.toml", "--html", "plan.html"]);
     assert!(std::fs::read_to_string(shell.0.path().join("plan.html")).expect("a page").contains("</html>"));

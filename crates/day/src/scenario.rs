@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downbeat_epochs::Settings;
+use downbeat_input::Mistake;
 use downbeat_mig::Catalogue;
 use downbeat_plan::{Problem, ProblemError, Simulator};
 use downbeat_profile::{Beyond, LatencyProfile};
@@ -60,15 +61,8 @@ pub enum DayError {
         cause: std::io::Error,
     },
     /// The text is not a day.
-    #[error("{}{}: {message}", path.display(), line.map_or_else(String::new, |line| format!(":{line}")))]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Counted from 1; `None` where something is missing that has no place.
-        line: Option<usize>,
-        /// What is wrong, and with which key.
-        message: String,
-    },
+    #[error(transparent)]
+    Invalid(#[from] Mistake),
     /// What is to be planned is not a problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use downbeat_plan::{GpuLayout, Plan, Problem, Rule, Run, Service, Solver, Unsolved, plan};
+use downbeat_plan::{GpuLayout, Plan, Problem, Progress, Rule, Run, Service, Solver, Unsolved, plan};
 use downbeat_sim::Until;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -37,9 +37,11 @@ pub struct Replayed {
 /// What became of a plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replay {
-    /// Every service, in the problem's order.
+    /// The services, in the problem's order; those that were replayed before it was interrupted.
     pub services: Vec<Replayed>,
-    /// Whether all passed.
+    /// How many were not.
+    pub not_replayed: usize,
+    /// Whether all were, and passed.
     pub passed: bool,
 }
 
@@ -52,11 +54,17 @@ pub struct VerifiedPlan {
     pub replay: Replay,
 }
 
-/// Replays a plan.
-pub fn verify(problem: &Problem, plan: &Plan, seed: u64) -> Result<Replay, String> {
+/// Replays a plan, service by service until `interrupted`.
+pub fn verify(
+    problem: &Problem,
+    plan: &Plan,
+    seed: u64,
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Result<Replay, String> {
     let services = problem
         .services
         .par_iter()
+        .filter(|_| !interrupted())
         .map(|service| {
             let slices = slices_of(problem, plan, service);
             let rate_rps = service.rate_rps.max(1e3 / (service.slo_ms * RAREST_IN_SLOS));
@@ -70,8 +78,9 @@ pub fn verify(problem: &Problem, plan: &Plan, seed: u64) -> Result<Replay, Strin
             })
         })
         .collect::<Result<Vec<Replayed>, String>>()?;
-    let passed = services.iter().all(|service| service.passed);
-    Ok(Replay { services, passed })
+    let not_replayed = problem.services.len() - services.len();
+    let passed = not_replayed == 0 && services.iter().all(|service| service.passed);
+    Ok(Replay { services, not_replayed, passed })
 }
 
 /// The slices that a plan gives a service.
@@ -102,19 +111,31 @@ fn slices_of(problem: &Problem, plan: &Plan, service: &Service) -> Vec<Slices> {
 
 /// Plans and replays. Under the rule `measured` services that fail are given headroom until the replay passes, as far as there is room: such a
 /// plan says so, and its bound stays that of the demand.
+///
+/// When `run` is to stop, no other plan is looked for; a replay goes on then, as a search may use all its time, until it is `interrupted`.
 pub fn plan_verified(
     problem: &Problem,
     solver: &dyn Solver,
     run: &Run<'_>,
     from: Option<&[GpuLayout]>,
+    interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<VerifiedPlan, VerifyError> {
     let mut problem = problem.clone();
     let mut made = plan(&problem, solver, run, from)?;
     let (bound, bound_name) = (made.lower_bound, made.bound_name.clone());
-    let mut replay = verify(&problem, &made, run.seed).map_err(VerifyError::Simulation)?;
+    let replayed = |problem: &Problem, made: &Plan| {
+        (run.on_progress)(&Progress {
+            phase: "replay",
+            cost: made.cost,
+            bound: made.cost * (1.0 - made.gap),
+        });
+        verify(problem, made, run.seed, interrupted).map_err(VerifyError::Simulation)
+    };
+    let mut replay = replayed(&problem, &made)?;
     let mut unmet = None;
     for _ in 0..MOST_ROUNDS {
-        if replay.passed || problem.rule != Rule::Measured || (run.stop)() {
+        let whole = replay.not_replayed == 0;
+        if replay.passed || !whole || problem.rule != Rule::Measured || (run.stop)() {
             break;
         }
         let mut roomier = problem.clone();
@@ -137,7 +158,7 @@ pub fn plan_verified(
             Err(unsolved) => return Err(unsolved.into()),
         }
         problem = roomier;
-        replay = verify(&problem, &made, run.seed).map_err(VerifyError::Simulation)?;
+        replay = replayed(&problem, &made)?;
     }
     if problem.services.iter().any(|service| service.headroom > 1.0) {
         made.lower_bound = bound;
@@ -153,6 +174,13 @@ pub fn plan_verified(
         ));
     }
     made.notes.extend(unmet);
+    if replay.not_replayed > 0 {
+        made.notes.push(format!(
+            "the replay was interrupted: {} of {} services were not replayed",
+            replay.not_replayed,
+            problem.services.len()
+        ));
+    }
     Ok(VerifiedPlan { plan: made, replay })
 }
 

@@ -68,7 +68,7 @@ impl OnnxRuntime {
     /// the one that is loaded.
     pub fn init(library: Option<&Path>) -> Result<OnnxRuntime, EngineError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        let library = library::Search::of_process(library).find()?;
+        let library = library::find(library)?;
         if let Some(runtime) = &*loaded {
             return if runtime.library == library {
                 Ok(runtime.clone())

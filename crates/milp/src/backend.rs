@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::highs::{Highs, Search};
+use crate::highs::{Highs, LIBRARY};
 use crate::{Program, microlp};
 
 /// When to stop, and where to begin.
@@ -90,7 +90,7 @@ enum Kind {
 impl Backend {
     /// HiGHS where its library is found, else microlp. A library that is named, by `setting` or in the environment, must be there.
     pub fn best(setting: Option<&Path>) -> Result<Backend, MilpError> {
-        match Search::of_process(setting).find()? {
+        match LIBRARY.find(setting).map_err(|error| MilpError::Library(error.to_string()))? {
             Some(library) => Backend::highs(&library),
             None => Ok(Backend::microlp()),
         }

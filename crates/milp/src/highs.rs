@@ -10,8 +10,8 @@ use std::path::Path;
 use crate::{Answer, Limits, MilpError, Program, Status};
 use calls::{Calls, Model};
 
+pub(crate) use library::LIBRARY;
 pub use library::LIBRARY_VARIABLE;
-pub(crate) use library::Search;
 
 /// Words of HiGHS's interface; see its `highs_c_api.h`.
 const STATUS_ERROR: i32 = -1;

@@ -10,20 +10,27 @@ use crate::solvers::raised;
 /// Each service alone on the slices that cost it least per request, a slice costing its share of the GPU's compute: what the MIG-serving
 /// paper compares with. It knows nothing of how slices fit together.
 pub fn rule_free(problem: &Problem) -> Bound {
-    let share = |slice: usize| {
-        let kind = problem.slices[slice];
-        let pool = &problem.pools[kind.pool];
-        pool.cost * f64::from(pool.gpu.profiles[kind.profile].compute) / f64::from(pool.gpu.compute)
-    };
-    let cheapest = |service: usize| {
-        let per_request =
-            |(slice, curve): (usize, &Option<crate::Curve>)| Some(share(slice) / curve.as_ref()?.best_rate());
-        let least =
-            problem.curves[service].iter().enumerate().filter_map(per_request).fold(f64::INFINITY, f64::min);
-        least * problem.services[service].planned_rps()
-    };
-    let cost: f64 = (0..problem.services.len()).map(cheapest).filter(|cost| cost.is_finite()).sum();
+    let services = 0..problem.services.len();
+    let cost: f64 =
+        services.map(|service| least_cost(problem, service)).filter(|cost| cost.is_finite()).sum();
     Bound { cost: raised(problem, cost * (1.0 - 1e-9)), name: "rule-free" }
+}
+
+/// What a service costs on the slices that cost it least per request; infinite where none serves it.
+pub(crate) fn least_cost(problem: &Problem, service: usize) -> f64 {
+    let per_request = |(slice, curve): (usize, &Option<crate::Curve>)| {
+        Some(slice_cost(problem, slice) / curve.as_ref()?.best_rate())
+    };
+    let curves = problem.curves[service].iter().enumerate();
+    let least = curves.filter_map(per_request).fold(f64::INFINITY, f64::min);
+    least * problem.services[service].planned_rps()
+}
+
+/// What a slice costs by its share of the GPU's compute.
+pub(crate) fn slice_cost(problem: &Problem, slice: usize) -> f64 {
+    let kind = problem.slices[slice];
+    let pool = &problem.pools[kind.pool];
+    pool.cost * f64::from(pool.gpu.profiles[kind.profile].compute) / f64::from(pool.gpu.compute)
 }
 
 /// The rule-free bound where slices have a share of compute to be counted by; of machines that are not GPUs, that one is needed.

@@ -8,7 +8,7 @@ mod pools;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use downbeat_profile::Measurement;
 
@@ -41,14 +41,19 @@ pub fn check(problem: &Problem, plan: &Plan) -> Result<(), Violations> {
         }
     }
     pools::check(problem, plan, &mut wrong);
-    for service in &problem.services {
-        check_service(problem, plan, service, &mut wrong);
+    let mut by_service: BTreeMap<&str, BySlice<'_>> = BTreeMap::new();
+    for gpu in &plan.layout {
+        for instance in &gpu.instances {
+            let own = by_service.entry(&instance.service).or_default();
+            own.entry((&gpu.gpu_type, &instance.profile)).or_default().push(instance);
+        }
     }
-    let known = |name: &str| problem.services.iter().any(|service| service.name == name);
-    for instance in
-        plan.layout.iter().flat_map(|gpu| &gpu.instances).filter(|instance| !known(&instance.service))
-    {
-        wrong.push(format!("the service {:?} is not in the problem", instance.service));
+    for service in &problem.services {
+        let instances = by_service.remove(service.name.as_str()).unwrap_or_default();
+        check_service(problem, plan, service, instances, &mut wrong);
+    }
+    for (name, _) in by_service {
+        wrong.push(format!("the service {name:?} is not in the problem"));
     }
     if plan.gpus as usize != plan.layout.len() {
         wrong.push(format!("{} GPUs are claimed, {} are laid out", plan.gpus, plan.layout.len()));
@@ -105,18 +110,26 @@ fn placement(pool: &Pool, gpu: &GpuLayout) -> Vec<String> {
     wrong
 }
 
-fn check_service(problem: &Problem, plan: &Plan, service: &Service, wrong: &mut Vec<String>) {
-    let mut by_slice: BTreeMap<(&str, &str), Vec<&Instance>> = BTreeMap::new();
-    for gpu in &plan.layout {
-        for instance in gpu.instances.iter().filter(|instance| instance.service == service.name) {
-            by_slice.entry((&gpu.gpu_type, &instance.profile)).or_default().push(instance);
-        }
-    }
+/// A service's instances, by type of GPU and profile.
+type BySlice<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a Instance>>;
+
+fn check_service(
+    problem: &Problem,
+    plan: &Plan,
+    service: &Service,
+    instances: BySlice<'_>,
+    wrong: &mut Vec<String>,
+) {
     let mut total = 0.0;
     let mut replicas = 0;
-    for ((gpu_type, profile), instances) in by_slice {
+    for ((gpu_type, profile), instances) in instances {
+        // Tens of thousands may be equal: each kind is looked at once.
+        let mut kinds = BTreeSet::new();
         for instance in &instances {
             total += instance.throughput_rps;
+            if !kinds.insert((&instance.model, instance.batch, instance.throughput_rps.to_bits())) {
+                continue;
+            }
             // In any pool of the type that has such slices.
             let mut checked = pools_of(problem, gpu_type)
                 .map(|(pool, _)| check_instance(problem, pool, service, instance, instances.len()));

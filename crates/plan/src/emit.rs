@@ -13,17 +13,34 @@ pub use dra::dra;
 pub use kubernetes::kubernetes;
 pub use mig_parted::mig_parted;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::plan::{GpuLayout, Instance, Plan};
 
-/// A name as Kubernetes takes it: lower-case letters, digits and dashes, at most 50 characters so that a suffix fits.
+/// A name as Kubernetes takes it: lower-case letters, digits and dashes, at most 40 characters so that suffixes fit.
 fn label(name: &str) -> String {
     let dashed: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .take(50)
+        .take(40)
         .collect();
     let trimmed = dashed.trim_matches('-');
     if trimmed.is_empty() { "service".to_owned() } else { trimmed.to_owned() }
+}
+
+/// A label for each service. Two whose names become the same are told apart: who selects pods by it gets those of one service.
+fn labels(plan: &Plan) -> BTreeMap<&str, String> {
+    let instances = plan.layout.iter().flat_map(|gpu| &gpu.instances);
+    let services: BTreeSet<&str> = instances.map(|instance| instance.service.as_str()).collect();
+    let mut taken = BTreeSet::new();
+    let mut labels = BTreeMap::new();
+    for service in services {
+        let base = label(service);
+        let numbered = (2..).map(|number| format!("{base}-{number}"));
+        let free = std::iter::once(base.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
+        labels.insert(service, free.unwrap_or(base));
+    }
+    labels
 }
 
 /// Text in double quotes, as both JSON and YAML read it.
@@ -32,12 +49,15 @@ fn quoted(text: &str) -> String {
 }
 
 /// Every instance with its GPU and a name that no other has.
-fn named_instances(plan: &Plan) -> Vec<(String, &GpuLayout, &Instance)> {
+fn named_instances<'a>(
+    plan: &'a Plan,
+    labels: &BTreeMap<&str, String>,
+) -> Vec<(String, &'a GpuLayout, &'a Instance)> {
     let mut named: Vec<(String, &GpuLayout, &Instance)> = Vec::new();
     for gpu in &plan.layout {
         for instance in &gpu.instances {
             // The place makes it unique, whatever services are called.
-            let name = format!("{}-g{}-s{}", label(&instance.service), gpu.gpu, instance.start);
+            let name = format!("{}-g{}-s{}", labels[instance.service.as_str()], gpu.gpu, instance.start);
             named.push((name, gpu, instance));
         }
     }

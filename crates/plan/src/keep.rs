@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use downbeat_milp::{Limits, Program, Variable};
 
+use crate::place;
 use crate::plan::GpuLayout;
 use crate::prices::cover::{self, Pattern};
 use crate::prices::round::{add_configurations, supply};
@@ -39,18 +40,24 @@ pub(crate) fn keeping(
     known: &Allocation,
     from: &[GpuLayout],
 ) -> Option<Kept> {
-    let groups = groups(problem, from);
-    let patterns = patterns(problem, run, known, &groups)?;
+    let families = families(problem, from);
+    let patterns = patterns(problem, run, known, &families)?;
     if patterns.iter().map(Vec::len).sum::<usize>() > MOST_CHOICES {
         return None;
     }
     let mut program = Program::default();
     let gpus = add_configurations(problem, &mut program, |_| 0.0, false);
-    let keep: Vec<(&Group, Variable)> =
-        groups.iter().map(|group| (group, program.integer(-1.0, 0.0, group.gpus.len() as f64))).collect();
+    let mut keep: Vec<(&Way, Variable)> = Vec::new();
+    for family in &families {
+        let most = family.gpus.len() as f64;
+        let own: Vec<(&Way, Variable)> =
+            family.ways.iter().map(|way| (way, program.integer(-1.0, 0.0, most))).collect();
+        program.at_most(&own.iter().map(|(_, variable)| (*variable, 1.0)).collect::<Vec<_>>(), most);
+        keep.extend(own);
+    }
     let mut spent: Vec<(Variable, f64)> =
         gpus.iter().enumerate().map(|(index, &variable)| (variable, problem.cost(index))).collect();
-    spent.extend(keep.iter().map(|(group, variable)| (*variable, problem.pools[group.pool].cost)));
+    spent.extend(keep.iter().map(|(way, variable)| (*variable, problem.pools[way.pool].cost)));
     program.at_most(&spent, known.cost(problem) + 1e-7);
     limit_pools(problem, &mut program, &gpus, &keep);
     let chosen: Vec<Vec<Variable>> = patterns
@@ -66,8 +73,8 @@ pub(crate) fn keeping(
             let used = variables.iter().zip(patterns).filter(|(_, pattern)| pattern.counts[slice] > 0);
             let used: Vec<(Variable, f64)> =
                 used.map(|(&variable, pattern)| (variable, f64::from(pattern.counts[slice]))).collect();
-            let held = keep.iter().filter_map(|(group, variable)| {
-                Some((*variable, f64::from(*group.content.get(&(service, slice))?)))
+            let held = keep.iter().filter_map(|(way, variable)| {
+                Some((*variable, f64::from(*way.content.get(&(service, slice))?)))
             });
             let held: Vec<(Variable, f64)> = held.collect();
             supplies.extend(used.iter().map(|(variable, count)| (*variable, -count)));
@@ -102,71 +109,72 @@ pub(crate) fn keeping(
         },
         gpus: BTreeSet::new(),
     };
-    for (group, variable) in &keep {
-        let count = whole(variable);
-        kept.allocation.gpus[group.configuration] += count;
-        kept.gpus.extend(group.gpus.iter().take(count as usize));
+    let mut counts = keep.iter().map(|(_, variable)| whole(variable));
+    for family in &families {
+        let mut gpus = family.gpus.iter();
+        for (way, count) in family.ways.iter().zip(&mut counts) {
+            kept.allocation.gpus[way.configuration] += count;
+            kept.gpus.extend(gpus.by_ref().take(count as usize));
+        }
     }
     Some(kept)
 }
 
 /// Old GPUs that hold the same.
-struct Group {
+struct Family {
+    gpus: Vec<u32>,
+    /// As what they can be kept: one for each pool of their type where they may be cut so. An older layout does not say which they are of.
+    ways: Vec<Way>,
+}
+
+/// An old GPU as one of a pool.
+#[derive(PartialEq)]
+struct Way {
     pool: usize,
     /// A configuration that has room for it.
     configuration: usize,
     content: Content,
-    gpus: Vec<u32>,
 }
 
-fn groups(problem: &Problem, from: &[GpuLayout]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn families(problem: &Problem, from: &[GpuLayout]) -> Vec<Family> {
+    let mut families: Vec<Family> = Vec::new();
     for gpu in from {
-        let Some((pool, content)) = content(problem, gpu) else { continue };
-        let slices = |slice: usize| -> u32 {
-            content.iter().filter(|((_, kind), _)| *kind == slice).map(|(_, count)| count).sum()
-        };
-        let holds = |index: &usize| {
-            let configuration = &problem.configurations[*index];
-            configuration.pool == pool
-                && (0..problem.slices.len()).all(|slice| configuration.slices[slice] >= slices(slice))
-        };
-        let Some(configuration) = (0..problem.configurations.len()).find(holds) else { continue };
-        match groups.iter_mut().find(|group| group.pool == pool && group.content == content) {
-            Some(group) => group.gpus.push(gpu.gpu),
-            None => groups.push(Group { pool, configuration, content, gpus: vec![gpu.gpu] }),
+        let ways: Vec<Way> = (0..problem.pools.len()).filter_map(|pool| way(problem, gpu, pool)).collect();
+        if ways.is_empty() {
+            continue;
+        }
+        match families.iter_mut().find(|family| family.ways == ways) {
+            Some(family) => family.gpus.push(gpu.gpu),
+            None => families.push(Family { gpus: vec![gpu.gpu], ways }),
         }
     }
-    groups
+    families
 }
 
-/// What a GPU holds, in the problem's terms; `None` where it holds what the problem does not know.
-fn content(problem: &Problem, gpu: &GpuLayout) -> Option<(usize, Content)> {
-    let pool = problem.pools.iter().position(|pool| pool.gpu.name == gpu.gpu_type)?;
+/// What a GPU holds as one of this pool, in the problem's terms; `None` where it is none, or holds what the problem does not know.
+fn way(problem: &Problem, gpu: &GpuLayout, pool: usize) -> Option<Way> {
     let mut content = Content::new();
-    for instance in &gpu.instances {
-        let own = |slice: &usize| {
-            problem.slices[*slice].pool == pool && problem.slice_name(*slice) == instance.profile
-        };
-        let slice = (0..problem.slices.len()).find(own)?;
-        let service = problem
-            .services
-            .iter()
-            .position(|service| service.name == instance.service && service.model == instance.model)?;
+    let mut slices = vec![0; problem.slices.len()];
+    for (slice, _, service) in place::content(problem, gpu, pool)? {
         *content.entry((service, slice)).or_default() += 1;
+        slices[slice] += 1;
     }
-    (!content.is_empty()).then_some((pool, content))
+    let holds = |index: &usize| {
+        let configuration = &problem.configurations[*index];
+        configuration.pool == pool
+            && configuration.slices.iter().zip(&slices).all(|(has, needs)| has >= needs)
+    };
+    let configuration = (0..problem.configurations.len()).find(holds)?;
+    Some(Way { pool, configuration, content })
 }
 
-fn limit_pools(problem: &Problem, program: &mut Program, gpus: &[Variable], keep: &[(&Group, Variable)]) {
+fn limit_pools(problem: &Problem, program: &mut Program, gpus: &[Variable], keep: &[(&Way, Variable)]) {
     for (pool, found) in problem.pools.iter().enumerate() {
         let Some(count) = found.count else { continue };
         let new =
             gpus.iter().zip(&problem.configurations).filter(|(_, configuration)| configuration.pool == pool);
         let mut terms: Vec<(Variable, f64)> = new.map(|(&variable, _)| (variable, 1.0)).collect();
-        terms.extend(
-            keep.iter().filter(|(group, _)| group.pool == pool).map(|(_, variable)| (*variable, 1.0)),
-        );
+        terms.extend(keep.iter().filter(|(way, _)| way.pool == pool).map(|(_, variable)| (*variable, 1.0)));
         program.at_most(&terms, f64::from(count));
     }
 }
@@ -176,16 +184,18 @@ fn patterns(
     problem: &Problem,
     run: &Run<'_>,
     known: &Allocation,
-    groups: &[Group],
+    families: &[Family],
 ) -> Option<Vec<Vec<Pattern>>> {
     let (prices, mut patterns) = exact::near_best_prices(problem, run, PATTERNS)?;
     for (service, patterns) in patterns.iter_mut().enumerate() {
         let had: Vec<u32> = (0..problem.slices.len())
             .map(|slice| {
-                groups
+                families
                     .iter()
-                    .map(|group| {
-                        group.content.get(&(service, slice)).copied().unwrap_or(0) * group.gpus.len() as u32
+                    .map(|family| {
+                        // As in the first pool: in another it is the same on slices of the same name.
+                        let held = family.ways[0].content.get(&(service, slice)).copied();
+                        held.unwrap_or(0) * family.gpus.len() as u32
                     })
                     .sum()
             })

@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use downbeat_page::{Tile, notes, styled_page, tiles};
+use maud::{Markup, html};
 
 use crate::plan::{GpuLayout, Objective, Plan};
 use crate::problem::Problem;
@@ -15,38 +16,21 @@ const COLOURS: usize = 12;
 /// GPUs that are drawn; a page with more would be a wall.
 const MOST_DRAWN: usize = 2_000;
 
+const FOOT: &str =
+    "Planned by Downbeat; every plan has been checked against placement rules, memory, latency and demand.";
+
 /// Draws a plan: what it takes and what is proved, every service, every GPU. Every string passes through `maud`, which escapes it.
 pub fn page(problem: &Problem, plan: &Plan) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (plan.problem) " · Downbeat plan" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    p.kicker { "Plan" }
-                    h1 { (plan.problem) }
-                    p.lead { (lead(plan)) }
-                }
-                main {
-                    (tiles(plan))
-                    @for note in &plan.notes { p.caution { strong { "Note: " } (note) } }
-                    h2 { "Services" }
-                    (services(plan))
-                    h2 { "GPUs" }
-                    p.hint { "One row per GPU, its memory units from left to right; hatched where nothing is. Hover for what a slice serves." }
-                    (gpus(problem, plan))
-                }
-                footer { p { "Planned by Downbeat; every plan has been checked against placement rules, memory, latency and demand." } }
-            }
-        }
+    let body = html! {
+        (headline(plan))
+        (notes(&plan.notes))
+        h2 { "Services" }
+        (services(plan))
+        h2 { "GPUs" }
+        p.hint { "One row per GPU, its memory units from left to right; hatched where nothing is. Hover for what a slice serves." }
+        (gpus(problem, plan))
     };
-    markup.into_string()
+    styled_page(STYLE, &plan.problem, "Plan", &html! { (lead(plan)) }, &body, FOOT)
 }
 
 fn lead(plan: &Plan) -> String {
@@ -63,38 +47,37 @@ fn lead(plan: &Plan) -> String {
     )
 }
 
-fn tiles(plan: &Plan) -> Markup {
+fn headline(plan: &Plan) -> Markup {
     let unit = match plan.objective {
         Objective::Gpus => "GPUs",
         Objective::Cost => "cost",
     };
-    let tile = |what: &str, value: String, note: &str| {
-        html! { div.tile { dt { (what) } dd.value { (value) } dd.note { (note) } } }
-    };
-    html! {
-        dl.tiles {
-            (tile("GPUs", plan.gpus.to_string(), ""))
-            @if plan.objective == Objective::Cost { (tile("Cost", format!("{:.2}", plan.cost), "")) }
-            (tile("Lower bound", format!("{}", plan.lower_bound), &format!("{unit}, by {}", plan.bound_name)))
-            (tile("Gap", format!("{:.2} %", plan.gap * 100.0), if plan.proved_optimal { "proved optimal" } else { "at most" }))
-            (tile("Planned in", format!("{:.2} s", plan.seconds), &plan.algorithm))
-        }
+    let proof = if plan.proved_optimal { "proved optimal" } else { "at most" };
+    let mut found = vec![Tile::neutral("GPUs", plan.gpus.to_string(), "")];
+    if plan.objective == Objective::Cost {
+        found.push(Tile::neutral("Cost", format!("{:.2}", plan.cost), ""));
     }
+    found.extend([
+        Tile::neutral("Lower bound", plan.lower_bound.to_string(), format!("{unit}, by {}", plan.bound_name)),
+        Tile::neutral("Gap", format!("{:.2} %", plan.gap * 100.0), proof),
+        Tile::neutral("Planned in", format!("{:.2} s", plan.seconds), plan.algorithm.as_str()),
+    ]);
+    tiles(&found)
 }
 
 fn services(plan: &Plan) -> Markup {
     html! {
         table {
-            thead { tr { th { "Service" } th { "Model" } th.n { "Demand rps" } th.n { "Provided rps" } th.n { "SLO ms" } th.n { "Instances" } } }
+            thead { tr { th { "Service" } th.text { "Model" } th { "Demand rps" } th { "Provided rps" } th { "SLO ms" } th { "Instances" } } }
             tbody {
                 @for (index, service) in plan.services.iter().enumerate() {
                     tr {
-                        td { span class={ "swatch c" (index % COLOURS) } {} (service.name) }
-                        td { (service.model) }
-                        td.n { (format!("{:.1}", service.demand_rps)) }
-                        td.n { (format!("{:.1}", service.provided_rps)) }
-                        td.n { (service.slo_ms) }
-                        td.n { (service.instances) }
+                        th { span class={ "swatch area p" (index % COLOURS) } {} (service.name) }
+                        td.text { (service.model) }
+                        td { (format!("{:.1}", service.demand_rps)) }
+                        td { (format!("{:.1}", service.provided_rps)) }
+                        td { (service.slo_ms) }
+                        td { (service.instances) }
                     }
                 }
             }
@@ -129,7 +112,7 @@ fn one_gpu(problem: &Problem, plan: &Plan, gpu: &GpuLayout) -> Markup {
             div.id { (gpu.gpu) }
             div.units style={ "grid-template-columns:repeat(" (units) ",1fr)" } {
                 @for instance in &gpu.instances {
-                    div class={ "slice c" (colour(&instance.service)) }
+                    div class={ "slice p" (colour(&instance.service)) }
                         style={ "grid-column:" (instance.start + 1) "/span " (size(&instance.profile)) }
                         title={ (instance.profile) " at " (instance.start) ": " (instance.service) " (" (instance.model) "), batch "
                             (instance.batch) ", " (format!("{:.0}", instance.throughput_rps)) " rps" } {

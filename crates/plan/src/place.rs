@@ -8,13 +8,15 @@ mod keep;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use downbeat_mig::Partitions;
 
 use crate::plan::{GpuLayout, Instance};
 use crate::problem::Problem;
 use crate::solver::Allocation;
+
+pub(crate) use keep::content;
 
 /// A GPU before it has a number: what each of its slots holds.
 #[derive(Clone, Debug)]
@@ -141,15 +143,17 @@ fn number(
     gpus: &mut Vec<GpuLayout>,
 ) {
     let old = from.unwrap_or_default();
-    let mut free: Vec<&GpuLayout> =
-        old.iter().filter(|old| !gpus.iter().any(|gpu| gpu.gpu == old.gpu)).collect();
+    let kept: BTreeSet<u32> = gpus.iter().map(|gpu| gpu.gpu).collect();
+    let mut free: BTreeMap<&str, VecDeque<&GpuLayout>> = BTreeMap::new();
+    for old in old.iter().filter(|old| !kept.contains(&old.gpu)) {
+        free.entry(&old.gpu_type).or_default().push_back(old);
+    }
     let mut next_gpu = old.iter().map(|gpu| gpu.gpu + 1).max().unwrap_or(0);
     let mut next_node = old.iter().map(|gpu| gpu.node + 1).max().unwrap_or(0);
     for (pool, found) in problem.pools.iter().enumerate() {
         let mut fresh = 0;
         for frame in frames.iter().filter(|frame| frame.pool == pool) {
-            let reused =
-                free.iter().position(|old| old.gpu_type == found.gpu.name).map(|index| free.remove(index));
+            let reused = free.get_mut(found.gpu.name.as_str()).and_then(VecDeque::pop_front);
             let (gpu, node, device) = match reused {
                 Some(old) => (old.gpu, old.node, old.device),
                 None => {

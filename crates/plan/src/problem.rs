@@ -1,6 +1,7 @@
 //! What is to be planned: services, GPUs, and what a slice does for a service.
 
 mod build;
+pub(crate) mod costs;
 mod file;
 mod memory;
 mod source;
@@ -168,28 +169,7 @@ impl Problem {
     pub fn minimises_cost(&self) -> bool {
         self.pools.iter().any(|pool| pool.cost != self.pools[0].cost)
     }
-
-    /// The largest step that every plan's cost is a whole multiple of; `None` where there is none to speak of. A bound can be raised to
-    /// the next such step.
-    pub fn cost_step(&self) -> Option<f64> {
-        let first = self.pools[0].cost;
-        if !self.minimises_cost() {
-            return Some(first);
-        }
-        // Thousandths of a unit of cost are as fine as prices get.
-        let thousandths = |cost: f64| {
-            let whole = (cost * 1e3).round();
-            // But for the rounding of the product: a cost that is nearly a multiple is none.
-            ((cost * 1e3 - whole).abs() <= whole * 1e-15 && whole <= 1e12).then_some(whole as u64)
-        };
-        let costs: Option<Vec<u64>> = self.pools.iter().map(|pool| thousandths(pool.cost)).collect();
-        costs.map(|costs| costs.into_iter().fold(0, gcd) as f64 / 1e3)
-    }
 }
 
 /// Demands are met but for this share: sums of floating-point numbers are not exact.
 pub(crate) const ROUNDING: f64 = 1e-9;
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}

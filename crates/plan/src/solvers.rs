@@ -2,14 +2,17 @@
 
 mod auto;
 mod baseline;
+mod chromosome;
 pub(crate) mod compact;
 mod deployment;
 pub(crate) mod exact;
+mod fit;
 mod ga;
 mod greedy;
 mod mcts;
 pub(crate) mod patterns;
 mod rollout;
+mod taste;
 #[cfg(test)]
 mod tests;
 

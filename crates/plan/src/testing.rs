@@ -83,3 +83,29 @@ pub(crate) fn problem_of(tables: &[Table]) -> Problem {
 pub(crate) fn run_by(backend: &downbeat_milp::Backend) -> crate::Run<'_> {
     crate::Run { stop: &|| false, on_progress: &|_| {}, backend, seed: 1 }
 }
+
+/// A second pool of GPUs that do the same, at another cost.
+pub(crate) fn add_pool(problem: &mut Problem, cost: f64, count: Option<u32>) {
+    let mut pool = problem.pools[0].clone();
+    pool.count = count;
+    pool.cost = cost;
+    problem.pools.push(pool);
+    let kinds = problem.slices.len();
+    for index in 0..kinds {
+        let mut slice = problem.slices[index];
+        slice.pool = 1;
+        problem.slices.push(slice);
+    }
+    let own = problem.configurations.clone();
+    for configuration in &mut problem.configurations {
+        configuration.slices.extend(vec![0; kinds]);
+    }
+    for mut configuration in own {
+        configuration.pool = 1;
+        configuration.slices = [vec![0; kinds], configuration.slices].concat();
+        problem.configurations.push(configuration);
+    }
+    for curves in &mut problem.curves {
+        curves.extend(curves.clone());
+    }
+}

@@ -20,7 +20,6 @@ mod goodput;
 mod latency;
 pub mod lines;
 mod load;
-pub mod page;
 mod replay;
 mod run;
 pub mod scale;
@@ -32,6 +31,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use downbeat_page as page;
 pub use goodput::goodput_page;
 pub use replay::replay_page;
 pub use run::run_page;

@@ -5,7 +5,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use downbeat_page::{Tile, notes, styled_page, tiles};
+use maud::{Markup, html};
 
 use crate::step::{Driver, Step, StepKind, Transition};
 
@@ -13,59 +14,50 @@ const STYLE: &str = include_str!("page.css");
 /// Ticks of the time axis.
 const TICKS: u32 = 8;
 
+const LEAD: &str = "No service ever falls below the lower of what it has and what it is to have, whichever steps run side by side.";
+const FOOT: &str = "Planned by Downbeat, and replayed under every interleaving that the steps allow. Times are expected, not promised.";
+
 /// Draws a transition: who does what when, and every step. Every string passes through `maud`, which escapes it.
 pub fn page(title: &str, transition: &Transition) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " · Downbeat transition" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    p.kicker { "Transition" }
-                    h1 { (title) }
-                    p.lead { "No service ever falls below the lower of what it has and what it is to have, whichever steps run side by side." }
-                }
-                main {
-                    (tiles(transition))
-                    @for note in &transition.notes { p.caution { strong { "Note: " } (note) } }
-                    h2 { "Who does what when" }
-                    (gantt(transition))
-                    h2 { "Steps" }
-                    (steps(transition))
-                }
-                footer { p { "Planned by Downbeat, and replayed under every interleaving that the steps allow. Times are expected, not promised." } }
-            }
-        }
+    let body = html! {
+        (headline(transition))
+        (notes(&transition.notes))
+        h2 { "Who does what when" }
+        (gantt(transition))
+        h2 { "Steps" }
+        (steps(transition))
     };
-    markup.into_string()
+    styled_page(STYLE, title, "Transition", &html! { (LEAD) }, &body, FOOT)
 }
 
-fn tiles(transition: &Transition) -> Markup {
-    let tile = |what: &str, value: String, note: String| {
-        html! { div.tile { dt { (what) } dd.value { (value) } dd.note { (note) } } }
-    };
-    let driver = match transition.driver {
-        Driver::Nvml => "nvml: one slice at a time",
-        Driver::MigParted => "mig-parted: whole GPUs",
+fn headline(transition: &Transition) -> Markup {
+    let (driver, means) = match transition.driver {
+        Driver::Nvml => ("nvml", "one slice at a time"),
+        Driver::MigParted => ("mig-parted", "whole GPUs"),
     };
     let path = transition.critical_path.len();
     let proof =
         if transition.spares_are_fewest { "proved to be the fewest" } else { "no way with fewer was found" };
-    html! {
-        dl.tiles {
-            (tile("Steps", transition.steps.len().to_string(), format!("at least {}", transition.lower_bound)))
-            (tile("Expected", format!("{:.0} s", transition.expected_s), format!("critical path of {path} steps")))
-            (tile("One after the other", format!("{:.0} s", transition.steps.iter().map(|step| step.expected_s).sum::<f64>()), String::new()))
-            (tile("Spare GPUs", transition.spares.len().to_string(), format!("{proof}; {} rounds of making room", transition.rounds)))
-            (tile("Driver", driver.split(':').next().unwrap_or_default().to_owned(), driver.split(": ").nth(1).unwrap_or_default().to_owned()))
-        }
-    }
+    let in_turn: f64 = transition.steps.iter().map(|step| step.expected_s).sum();
+    tiles(&[
+        Tile::neutral(
+            "Steps",
+            transition.steps.len().to_string(),
+            format!("at least {}", transition.lower_bound),
+        ),
+        Tile::neutral(
+            "Expected",
+            format!("{:.0} s", transition.expected_s),
+            format!("critical path of {path} steps"),
+        ),
+        Tile::neutral("One after the other", format!("{in_turn:.0} s"), ""),
+        Tile::neutral(
+            "Spare GPUs",
+            transition.spares.len().to_string(),
+            format!("{proof}; {} rounds of making room", transition.rounds),
+        ),
+        Tile::neutral("Driver", driver, means),
+    ])
 }
 
 /// Steps of each GPU, in lanes so that none covers another.
@@ -96,7 +88,7 @@ fn gantt(transition: &Transition) -> Markup {
             ". One row per GPU; hover for what a step does and waits for."
         }
         @if transition.steps.is_empty() { p { "Nothing to do: the layouts are the same." } }
-        div.gantt role="img" aria-label="One row per GPU, one block per step" {
+        div.schedule role="img" aria-label="One row per GPU, one block per step" {
             @for ((on, gpu), lanes) in lanes(transition) {
                 @if node.replace(on) != Some(on) { h3 { "Node " (on) } }
                 div.row {
@@ -131,18 +123,18 @@ fn gantt(transition: &Transition) -> Markup {
 fn steps(transition: &Transition) -> Markup {
     html! {
         table {
-            thead { tr { th.n { "Step" } th { "What" } th { "Why" } th { "After" } th.n { "Takes" } th.n { "From" } th.n { "To" } th.n { "Slack" } } }
+            thead { tr { th { "Step" } th.text { "What" } th.text { "Why" } th.text { "After" } th { "Takes" } th { "From" } th { "To" } th { "Slack" } } }
             tbody {
                 @for step in &transition.steps {
                     tr class=(if is_critical(transition, step) { "critical" } else { "" }) {
-                        td.n { (step.id) }
-                        td { span class={ "key " (class(step.kind)) } {} (step.describe()) }
-                        td { (step.why) }
-                        td { (step.after.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) }
-                        td.n { (seconds(step.expected_s)) }
-                        td.n { (seconds(step.start_s)) }
-                        td.n { (seconds(step.end_s)) }
-                        td.n { (seconds(step.slack_s)) }
+                        td { (step.id) }
+                        td.text { span class={ "key " (class(step.kind)) } {} (step.describe()) }
+                        td.text { (step.why) }
+                        td.text { (step.after.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) }
+                        td { (seconds(step.expected_s)) }
+                        td { (seconds(step.start_s)) }
+                        td { (seconds(step.end_s)) }
+                        td { (seconds(step.slack_s)) }
                     }
                 }
             }

@@ -20,6 +20,8 @@ pub(crate) enum Draw {
 impl Draw {
     pub(crate) const NORMAL: Draw = Draw::Normal { mean: 8.0, deviation: 4.0 };
     pub(crate) const LOGNORMAL: Draw = Draw::Lognormal { mean_log: 2.0, deviation_log: 0.9 };
+    /// Most services need a part of a GPU: a median of a seventh.
+    pub(crate) const SCARCE: Draw = Draw::Lognormal { mean_log: -2.0, deviation_log: 1.2 };
 
     fn sample(self, random: &mut Xoshiro256PlusPlus) -> f64 {
         let drawn = match self {
@@ -57,6 +59,15 @@ impl Instance<'static> {
             draw,
             seed,
             rule: "paper",
+        }
+    }
+
+    /// On the tables of the MIG-serving paper.
+    pub(crate) fn a100(services: usize, slo_ms: f64, draw: Draw, seed: u64) -> Instance<'static> {
+        Instance {
+            gpu: "A100-40GB",
+            profiles: "profiles/a100.csv",
+            ..Instance::h200(services, slo_ms, draw, seed)
         }
     }
 }

@@ -13,8 +13,9 @@ fn main() {
     // Cargo adds a flag of its own.
     let asked: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let tables: [(&str, fn()); 6] = [
+    let tables: [(&str, fn()); 7] = [
         ("published", tables::published),
+        ("searches", tables::searches),
         ("unseen", tables::unseen),
         ("a100", tables::a100),
         ("scale", tables::scale),

@@ -75,7 +75,7 @@ fn one_per_slice(bench: &Bench, services: &[Small], seed: u64) -> u32 {
     let run = partition::Run { stop: &stop, on_progress: &|_| {}, backend: &bench.backend, seed: 1 };
     let plan = partition::plan(&problem, &solvers::Auto, &run, None).expect("a plan");
     let seconds = begin.elapsed().as_secs_f64();
-    let replay = verify(&problem, &plan, 1).expect("a replay");
+    let replay = verify(&problem, &plan, 1, &|| false).expect("a replay");
     let slices: usize = plan.layout.iter().map(|gpu| gpu.instances.len()).sum();
     println!(
         "| {seed} | one service per slice | - | {slices} | {} | | {seconds:.1} | {} of {SERVICES} |",

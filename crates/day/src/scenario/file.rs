@@ -1,11 +1,10 @@
 //! The text of a day, checked.
 
-use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use downbeat_epochs::Settings;
+use downbeat_input::suggestion;
 use downbeat_mig::Catalogue;
 use downbeat_plan::{Problem, Simulator};
 use downbeat_sched::Span;
@@ -64,15 +63,12 @@ struct Fault {
     at_s: Spanned<f64>,
 }
 
-/// The text that is being read, to say where in it something is wrong.
-struct Source<'a> {
-    text: &'a str,
-    path: &'a Path,
-}
+/// A day's text.
+type Source<'a> = downbeat_input::Source<'a, DayError>;
 
 pub(super) fn day(text: &str, origin: &Path, simulator: &dyn Simulator) -> Result<DayScenario, DayError> {
-    let source = Source { text, path: origin };
-    let file: File = toml::from_str(text).map_err(|error| source.not_parsed(&error))?;
+    let source = Source::new(text, origin);
+    let file: File = source.parse()?;
     let day = file.day.get_ref();
     let settings = settings(&source, day)?;
     let folder = origin.parent().unwrap_or(Path::new(""));
@@ -83,13 +79,13 @@ pub(super) fn day(text: &str, origin: &Path, simulator: &dyn Simulator) -> Resul
     }
     Ok(DayScenario {
         name: origin.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        duration: source.time("duration_s", file.duration_s.as_ref(), Span::from_millis(86_400_000))?,
+        duration: time(&source, "duration_s", file.duration_s.as_ref(), Span::from_millis(86_400_000))?,
         seed: match &file.seed {
-            Some(seed) => u64::from(source.whole("seed", seed, 0, u32::MAX)?),
+            Some(seed) => u64::from(source.whole("", "seed", seed, 0, u32::MAX)?),
             None => 1,
         },
         traces: traces(&source, &file.day, &problem, folder)?,
-        interval: source.time("interval_s", day.interval_s.as_ref(), Span::from_millis(5_000))?,
+        interval: time(&source, "interval_s", day.interval_s.as_ref(), Span::from_millis(5_000))?,
         faults: faults(&source, file.fault.as_deref().unwrap_or_default())?,
         problem,
         catalogue,
@@ -99,29 +95,30 @@ pub(super) fn day(text: &str, origin: &Path, simulator: &dyn Simulator) -> Resul
 
 fn settings(source: &Source<'_>, day: &Day) -> Result<Settings, DayError> {
     let usual = Settings::default();
-    let season = source.time("season_s", day.season_s.as_ref(), usual.season)?;
+    let season = time(source, "season_s", day.season_s.as_ref(), usual.season)?;
     let days = match &day.history_days {
-        Some(days) => source.whole("history_days", days, 0, 100)?,
+        Some(days) => source.whole("", "history_days", days, 0, 100)?,
         None => 0,
     };
     Ok(Settings {
-        epoch: source.time("epoch_s", day.epoch_s.as_ref(), usual.epoch)?,
-        lead: source.time("lead_s", day.lead_s.as_ref(), usual.lead)?,
-        provision: source.time_or_none("provision_s", day.provision_s.as_ref(), usual.provision)?,
+        epoch: time(source, "epoch_s", day.epoch_s.as_ref(), usual.epoch)?,
+        lead: time(source, "lead_s", day.lead_s.as_ref(), usual.lead)?,
+        provision: time_or_none(source, "provision_s", day.provision_s.as_ref(), usual.provision)?,
         headroom: match &day.headroom {
-            Some(headroom) => source.number("headroom", headroom, 1.0, 10.0)?,
+            Some(headroom) => number(source, "headroom", headroom, 1.0, 10.0)?,
             None => usual.headroom,
         },
         season,
         history: season * u64::from(days),
         driver: match &day.driver {
             Some(name) => {
-                source.one_of("driver", name, &[("nvml", Driver::Nvml), ("mig-parted", Driver::MigParted)])?
+                one_of(source, "driver", name, &[("nvml", Driver::Nvml), ("mig-parted", Driver::MigParted)])?
             }
             None => usual.driver,
         },
         times: match &day.times {
-            Some(name) => source.one_of(
+            Some(name) => one_of(
+                source,
                 "times",
                 name,
                 &[("2021", StepTimes::PAPER_2021), ("2024", StepTimes::PAPER_2024)],
@@ -129,7 +126,7 @@ fn settings(source: &Source<'_>, day: &Day) -> Result<Settings, DayError> {
             None => usual.times,
         },
         spare_max: match &day.spare {
-            Some(spare) => Some(source.whole("spare", spare, 0, 10_000)? as usize),
+            Some(spare) => Some(source.whole("", "spare", spare, 0, 10_000)? as usize),
             None => None,
         },
     })
@@ -151,18 +148,20 @@ fn traces(
             let known: Vec<&str> = problem.services.iter().map(|service| service.name.as_str()).collect();
             let said = suggestion(name.get_ref(), &known);
             return Err(
-                source.invalid(name.span(), format!("there is no service {:?}{said}", name.get_ref()))
+                source.invalid(Some(name.span()), format!("there is no service {:?}{said}", name.get_ref()))
             );
         };
         if traces[index].is_some() {
-            return Err(source.invalid(name.span(), format!("service {:?} is given twice", name.get_ref())));
+            return Err(
+                source.invalid(Some(name.span()), format!("service {:?} is given twice", name.get_ref()))
+            );
         }
         traces[index] = Some(load(trace)?);
     }
     let own = |(trace, service): (Option<Arc<RateTrace>>, &downbeat_plan::Service)| {
         trace.or_else(|| common.clone()).ok_or_else(|| {
             let said = format!("trace is missing: service {:?} has none of its own", service.name);
-            source.invalid(day.span(), said)
+            source.invalid(Some(day.span()), said)
         })
     };
     traces.into_iter().zip(&problem.services).map(own).collect()
@@ -171,87 +170,54 @@ fn traces(
 fn faults(source: &Source<'_>, faults: &[Spanned<Fault>]) -> Result<Vec<GpuFault>, DayError> {
     let fault = |entry: &Spanned<Fault>| {
         let Fault { gpu, at_s } = entry.get_ref();
-        let gpu = source.whole("fault.gpu", gpu, 0, 1_000_000)?;
-        Ok(GpuFault { gpu, at: Span::from_secs_f64(source.number("fault.at_s", at_s, 0.0, LONGEST_S)?) })
+        let gpu = source.whole("", "fault.gpu", gpu, 0, 1_000_000)?;
+        Ok(GpuFault { gpu, at: Span::from_secs_f64(number(source, "fault.at_s", at_s, 0.0, LONGEST_S)?) })
     };
     let mut faults = faults.iter().map(fault).collect::<Result<Vec<GpuFault>, DayError>>()?;
     faults.sort_by_key(|fault| (fault.at, fault.gpu));
     Ok(faults)
 }
 
-impl Source<'_> {
-    fn invalid(&self, at: Range<usize>, message: impl fmt::Display) -> DayError {
-        self.at(Some(at), message)
+fn number(
+    source: &Source<'_>,
+    key: &str,
+    value: &Spanned<f64>,
+    least: f64,
+    most: f64,
+) -> Result<f64, DayError> {
+    let number = *value.get_ref();
+    if (least..=most).contains(&number) {
+        return Ok(number);
     }
-
-    fn at(&self, at: Option<Range<usize>>, message: impl fmt::Display) -> DayError {
-        let line = |at: Range<usize>| {
-            let before = &self.text.as_bytes()[..at.start.min(self.text.len())];
-            before.iter().filter(|&&byte| byte == b'\n').count() + 1
-        };
-        let message = message.to_string().replace('\n', " ");
-        DayError::Invalid { path: self.path.to_owned(), line: at.map(line), message }
-    }
-
-    /// The text is not TOML, or not of a day's shape.
-    fn not_parsed(&self, error: &toml::de::Error) -> DayError {
-        let message = error.message();
-        let word = |before: &str| message.strip_prefix(before)?.split_once('`').map(|(word, _)| word);
-        let said = if let Some(key) = word("unknown field `") {
-            let expected = message.split_once("expected").map_or("", |(_, known)| known);
-            let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-            format!("unknown key `{key}`{}", suggestion(key, &known))
-        } else if let Some(key) = word("missing field `") {
-            format!("{key} is missing")
-        } else {
-            message.to_owned()
-        };
-        self.at(error.span(), said)
-    }
-
-    fn number(&self, key: &str, value: &Spanned<f64>, least: f64, most: f64) -> Result<f64, DayError> {
-        let number = *value.get_ref();
-        if (least..=most).contains(&number) {
-            return Ok(number);
-        }
-        Err(self.invalid(value.span(), format!("{key} must be from {least} to {most} (is {number})")))
-    }
-
-    fn whole(&self, key: &str, value: &Spanned<i64>, least: u32, most: u32) -> Result<u32, DayError> {
-        let number = *value.get_ref();
-        u32::try_from(number).ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-            let said = format!("{key} must be a whole number from {least} to {most} (is {number})");
-            self.invalid(value.span(), said)
-        })
-    }
-
-    /// A time of at least a second.
-    fn time(&self, key: &str, value: Option<&Spanned<f64>>, usual: Span) -> Result<Span, DayError> {
-        let Some(value) = value else { return Ok(usual) };
-        Ok(Span::from_secs_f64(self.number(key, value, 1.0, LONGEST_S)?))
-    }
-
-    fn time_or_none(&self, key: &str, value: Option<&Spanned<f64>>, usual: Span) -> Result<Span, DayError> {
-        let Some(value) = value else { return Ok(usual) };
-        Ok(Span::from_secs_f64(self.number(key, value, 0.0, LONGEST_S)?))
-    }
-
-    fn one_of<T: Copy>(&self, key: &str, word: &Spanned<String>, known: &[(&str, T)]) -> Result<T, DayError> {
-        let found = known.iter().find(|(name, _)| name == word.get_ref());
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            let said = suggestion(word.get_ref(), &names);
-            self.invalid(word.span(), format!("{key} {:?} is not known{said}", word.get_ref()))
-        })
-    }
+    Err(source.invalid(Some(value.span()), format!("{key} must be from {least} to {most} (is {number})")))
 }
 
-/// `; did you mean `x`?` where one of the known words is close, otherwise the list of them.
-fn suggestion(word: &str, known: &[&str]) -> String {
-    let alike = |known: &str| strsim::jaro_winkler(word, known);
-    match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
-        Some(closest) if alike(closest) > 0.8 => format!("; did you mean `{closest}`?"),
-        Some(_) => format!("; known here: {}", known.join(", ")),
-        None => String::new(),
-    }
+/// A time of at least a second.
+fn time(source: &Source<'_>, key: &str, value: Option<&Spanned<f64>>, usual: Span) -> Result<Span, DayError> {
+    let Some(value) = value else { return Ok(usual) };
+    Ok(Span::from_secs_f64(number(source, key, value, 1.0, LONGEST_S)?))
+}
+
+fn time_or_none(
+    source: &Source<'_>,
+    key: &str,
+    value: Option<&Spanned<f64>>,
+    usual: Span,
+) -> Result<Span, DayError> {
+    let Some(value) = value else { return Ok(usual) };
+    Ok(Span::from_secs_f64(number(source, key, value, 0.0, LONGEST_S)?))
+}
+
+fn one_of<T: Copy>(
+    source: &Source<'_>,
+    key: &str,
+    word: &Spanned<String>,
+    known: &[(&str, T)],
+) -> Result<T, DayError> {
+    let found = known.iter().find(|(name, _)| name == word.get_ref());
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let said = suggestion(word.get_ref(), &names);
+        source.invalid(Some(word.span()), format!("{key} {:?} is not known{said}", word.get_ref()))
+    })
 }

@@ -23,7 +23,7 @@ fn problem(rule: &str, services: &[(&str, f64, f64)]) -> Problem {
 fn verified(problem: &Problem) -> VerifiedPlan {
     let backend = Backend::microlp();
     let run = Run { stop: &|| false, on_progress: &|_| {}, backend: &backend, seed: 1 };
-    plan_verified(problem, &Auto, &run, None).unwrap()
+    plan_verified(problem, &Auto, &run, None, &|| false).unwrap()
 }
 
 #[test]
@@ -88,5 +88,19 @@ fn requests_that_hardly_ever_come_are_replayed_all_the_same() {
     let mut late = problem("paper", &[("x", 1e-12, 20.0)]);
     let plan = verified(&late).plan;
     late.services[0].slo_ms = 0.5;
-    assert!(!verify(&late, &plan, 1).unwrap().passed);
+    assert!(!verify(&late, &plan, 1, &|| false).unwrap().passed);
+}
+
+#[test]
+fn an_interrupted_replay_says_what_was_not_replayed_and_claims_nothing() {
+    let problem = problem("measured", &[("x", 300.0, 20.0), ("y", 300.0, 20.0), ("z", 300.0, 20.0)]);
+    let backend = Backend::microlp();
+    let run = Run { stop: &|| false, on_progress: &|_| {}, backend: &backend, seed: 1 };
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let after_one = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
+    let verified = plan_verified(&problem, &Auto, &run, None, &after_one).unwrap();
+    assert_eq!((verified.replay.services.len(), verified.replay.not_replayed), (1, 2));
+    assert!(!verified.replay.passed);
+    let notes = verified.plan.notes.join("; ");
+    assert!(notes.contains("2 of 3 services were not replayed"), "{notes}");
 }

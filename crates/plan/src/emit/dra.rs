@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{label, product, quoted};
+use super::{label, labels, product, quoted};
 use crate::plan::Plan;
 
 /// `ResourceClaimTemplate`s that select MIG devices of NVIDIA's driver by profile, and a `Deployment` of as many replicas as the plan has
@@ -17,9 +17,10 @@ pub fn dra(plan: &Plan) -> String {
         }
     }
     let mut text = String::new();
+    let labels = labels(plan);
     let mut taken: BTreeMap<String, u32> = BTreeMap::new();
     for ((service, profile, gpu_type), (replicas, model)) in wanted {
-        let base = format!("{}-{}", label(service), label(profile));
+        let base = format!("{}-{}", labels[service], label(profile));
         let number = taken.entry(base.clone()).or_default();
         *number += 1;
         let name = if *number == 1 { base } else { format!("{base}-{number}") };

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use super::product::affinity;
-use super::{label, named_instances, quoted};
+use super::{labels, named_instances, quoted};
 use crate::plan::Plan;
 
 /// Pods with `nvidia.com/mig-*` limits, on nodes with the type of GPU that was planned: slices of two types may be called the same. The image is the user's to fill in; the service, model and place are labels and annotations.
 pub fn kubernetes(plan: &Plan) -> String {
     let mut text = String::new();
-    for (name, gpu, instance) in named_instances(plan) {
+    let labels = labels(plan);
+    for (name, gpu, instance) in named_instances(plan, &labels) {
         // A `+` may not stand in a resource's name; NVIDIA's device plugin writes a dot instead.
         let resource = format!("nvidia.com/mig-{}", instance.profile.replace('+', "."));
         let _ = write!(
@@ -17,8 +18,8 @@ pub fn kubernetes(plan: &Plan) -> String {
             "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/managed-by: downbeat\n    \
              downbeat/service: {}\n  annotations:\n    downbeat/service: {}\n    downbeat/model: {}\n    downbeat/gpu: {}\n    \
              downbeat/node: {}\n    downbeat/start: {}\nspec:\n{}  containers:\n    - name: worker\n      image: {IMAGE}\n      \
-             args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: 1\n",
-            quoted(&label(&instance.service)),
+             args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: \"1\"\n",
+            quoted(&labels[instance.service.as_str()]),
             quoted(&instance.service),
             quoted(&instance.model),
             quoted(&gpu.gpu.to_string()),

@@ -4,18 +4,21 @@ use std::fmt::Write;
 
 use super::quoted;
 
-/// The products that are sold as a type of GPU, as the driver names them. The label `nvidia.com/gpu.product` has dashes for spaces.
+/// The products that are sold as a type of GPU, as the driver names them: by the list of supported chips in NVIDIA's open kernel modules, matched to types by
+/// the chips of mig-parted's default configuration. `productName` of NVIDIA's DRA driver is this name; the label `nvidia.com/gpu.product` has dashes for
+/// spaces, and under the `mixed` strategy nothing more.
 const PRODUCTS: [(&str, &[&str]); 13] = [
     ("A30-24GB", &["NVIDIA A30"]),
     ("A100-40GB", &["NVIDIA A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB"]),
     ("A100-80GB", &["NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe"]),
     ("H100-SXM5-80GB", &["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe"]),
     ("H100-NVL-94GB", &["NVIDIA H100 NVL"]),
-    ("H100-96GB(GH200)", &["NVIDIA GH200 480GB"]),
+    // Called by the memory of the processor beside it.
+    ("H100-96GB(GH200)", &["NVIDIA GH200 480GB", "NVIDIA GH200 120GB"]),
     ("GH200-144GB", &["NVIDIA GH200 144G HBM3e"]),
     ("H200-141GB", &["NVIDIA H200", "NVIDIA H200 NVL"]),
     ("B200-180GB", &["NVIDIA B200"]),
-    ("B300", &["NVIDIA B300", "NVIDIA B300 SXM6 AC"]),
+    ("B300", &["NVIDIA B300 SXM6 AC"]),
     ("GB200-186GB", &["NVIDIA GB200"]),
     ("GB300", &["NVIDIA GB300"]),
     (
@@ -23,6 +26,7 @@ const PRODUCTS: [(&str, &[&str]); 13] = [
         &[
             "NVIDIA RTX PRO 6000 Blackwell Server Edition",
             "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
+            "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
         ],
     ),
 ];

@@ -56,7 +56,10 @@ fn every_instance_is_a_pod_with_a_name_of_its_own() {
     assert_eq!(text.matches("kind: Pod").count(), 5);
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
     assert_eq!(names, ["a-g0-s0", "b-se---x-g0-s4", "b-g1-s0", "b-se---x-g1-s4", "a-g2-s0"]);
-    assert!(text.contains("nvidia.com/mig-1g.18gb.me: 1"), "a plus is not allowed in a resource's name");
+    assert!(
+        text.contains("nvidia.com/mig-1g.18gb.me: \"1\"\n"),
+        "a plus is not allowed in a resource's name"
+    );
     assert!(text.contains(r#"downbeat/service: "Böse: \"x\"""#), "{text}");
 }
 
@@ -110,4 +113,18 @@ fn slices_of_two_gpu_types_that_are_called_the_same_are_told_apart() {
     let claims = dra(&plan);
     assert!(claims.contains("productName in ['NVIDIA A100-SXM4-80GB', 'NVIDIA A100 80GB PCIe']"), "{claims}");
     assert!(claims.contains(r"productName in ['mine\\'s']"), "{claims}");
+}
+
+#[test]
+fn services_whose_names_become_the_same_have_labels_of_their_own() {
+    let mut plan = plan();
+    let names = ["a b", "a-b", "A_B", "a b"];
+    for (instance, name) in plan.layout.iter_mut().flat_map(|gpu| &mut gpu.instances).zip(names) {
+        instance.service = name.to_owned();
+    }
+    let pods = kubernetes(&plan);
+    let labels: Vec<&str> =
+        pods.lines().filter_map(|line| line.strip_prefix("    downbeat/service: ")).step_by(2).collect();
+    assert_eq!(labels[..4], [r#""a-b-2""#, r#""a-b-3""#, r#""a-b""#, r#""a-b-2""#]);
+    assert!(dra(&plan).contains("  name: a-b-3-3g-71gb\n"), "{}", dra(&plan));
 }

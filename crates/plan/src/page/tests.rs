@@ -1,6 +1,5 @@
-use crate::solvers::Auto;
 use crate::testing::{problem_of, run_by};
-use crate::{Plan, Problem, plan};
+use crate::{Plan, Problem};
 
 fn planned() -> (Problem, Plan) {
     let problem = problem_of(&[(9.0, vec![Some([1.0, 2.0, 3.0]); 5]), (4.0, vec![Some([2.0, 4.0, 6.0]); 5])]);
@@ -9,9 +8,8 @@ fn planned() -> (Problem, Plan) {
     let backend = downbeat_milp::Backend::microlp();
     let allocation = crate::solvers::by_name("auto").unwrap().solve(&problem, &run_by(&backend)).unwrap();
     assert!(allocation.allocation.gpu_count() > 0);
-    // The made-up problem has no measurements, so that the checker refuses its plans: drawn without it.
+    // The made-up problem has hardly any measurements for a checker to look at: drawn without it.
     let layout = crate::place::layout(&problem, &allocation.allocation, None);
-    assert!(plan(&problem, &Auto, &run_by(&backend), None).is_err());
     let drawn = Plan::new(&problem, &allocation.allocation, allocation.bound, "auto", layout, Vec::new());
     (problem, drawn)
 }

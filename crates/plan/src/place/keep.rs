@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::solver::Allocation;
 
 /// A GPU's instances as (kind of slice, start, service).
-type Content = Vec<(usize, u8, usize)>;
+pub(crate) type Content = Vec<(usize, u8, usize)>;
 
 /// Takes out of `rest` the GPUs of `from` that hold nothing else than what is wanted, and returns them, with their old numbers.
 ///
@@ -20,13 +20,15 @@ pub(super) fn kept(
     wanted_first: &BTreeSet<u32>,
 ) -> Vec<GpuLayout> {
     let wanted = rest.clone();
+    let mut rest = Rest::new(problem, rest);
     let mut kept = Vec::new();
     // Those that were chosen to stay, then full ones: they leave the fewest slices unused.
     let mut old: Vec<&GpuLayout> = from.iter().collect();
     old.sort_by_key(|gpu| (!wanted_first.contains(&gpu.gpu), std::cmp::Reverse(gpu.instances.len())));
     for gpu in old {
-        let Some((pool, content)) = content(problem, gpu) else { continue };
-        if take(problem, rest, pool, &content) {
+        // As one of any pool of its type: an older layout does not say of which it is.
+        let mut ways = (0..problem.pools.len()).filter_map(|pool| Some((pool, content(problem, gpu, pool)?)));
+        if let Some((_, content)) = ways.find(|(pool, content)| rest.take(*pool, content)) {
             let instances = content
                 .iter()
                 .filter_map(|&(slice, start, service)| instance(problem, &wanted, slice, start, service))
@@ -37,72 +39,84 @@ pub(super) fn kept(
     kept
 }
 
-/// What a GPU holds, in the problem's terms; `None` where it holds what the problem does not know.
-fn content(problem: &Problem, gpu: &GpuLayout) -> Option<(usize, Content)> {
-    let pool = problem.pools.iter().position(|pool| pool.gpu.name == gpu.gpu_type)?;
-    let content: Option<Content> =
-        gpu.instances
-            .iter()
-            .map(|instance| {
-                let known = |slice: &usize| {
-                    problem.slices[*slice].pool == pool && problem.slice_name(*slice) == instance.profile
-                };
-                let slice = (0..problem.slices.len()).find(known)?;
-                let service = problem.services.iter().position(|service| {
-                    service.name == instance.service && service.model == instance.model
-                })?;
-                Some((slice, instance.start, service))
-            })
-            .collect();
-    content.filter(|content| !content.is_empty()).map(|content| (pool, content))
+/// What a GPU holds as one of this pool, in the problem's terms; `None` where it is of another type, or holds nothing or what the problem does not know.
+pub(crate) fn content(problem: &Problem, gpu: &GpuLayout, pool: usize) -> Option<Content> {
+    if problem.pools[pool].gpu.name != gpu.gpu_type || gpu.instances.is_empty() {
+        return None;
+    }
+    gpu.instances
+        .iter()
+        .map(|instance| {
+            let known = |slice: &usize| {
+                problem.slices[*slice].pool == pool && problem.slice_name(*slice) == instance.profile
+            };
+            let slice = (0..problem.slices.len()).find(known)?;
+            let service = problem
+                .services
+                .iter()
+                .position(|service| service.name == instance.service && service.model == instance.model)?;
+            Some((slice, instance.start, service))
+        })
+        .collect()
 }
 
-/// Takes a GPU with this content out of the allocation, if the rest still fits on what remains.
-fn take(problem: &Problem, rest: &mut Allocation, pool: usize, content: &Content) -> bool {
-    let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-    let mut slices = vec![0; problem.slices.len()];
-    for &(slice, _, service) in content {
-        *counts.entry((service, slice)).or_default() += 1;
-        slices[slice] += 1;
+/// What is left to be laid out, and how many slices of each kind its GPUs have beyond what is used.
+struct Rest<'a> {
+    problem: &'a Problem,
+    allocation: &'a mut Allocation,
+    spare: Vec<i64>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(problem: &'a Problem, allocation: &'a mut Allocation) -> Rest<'a> {
+        let used = allocation.used(problem.slices.len());
+        let there = |slice: usize| -> i64 {
+            let configurations = problem.configurations.iter().zip(&allocation.gpus);
+            configurations.map(|(cut, gpus)| i64::from(cut.slices[slice]) * i64::from(*gpus)).sum()
+        };
+        let spare = (0..used.len()).map(|slice| there(slice) - i64::from(used[slice])).collect();
+        Rest { problem, allocation, spare }
     }
-    if counts.iter().any(|(&(service, slice), &count)| rest.instances[service][slice] < count) {
-        return false;
-    }
-    let mut left = rest.clone();
-    for (&(service, slice), count) in &counts {
-        left.instances[service][slice] -= count;
-    }
-    let holds = |index: &usize| {
-        let configuration = &problem.configurations[*index];
-        configuration.pool == pool
-            && rest.gpus[*index] > 0
-            && configuration.slices.iter().zip(&slices).all(|(has, needs)| has >= needs)
-    };
-    let unused = |index: &usize| -> u32 {
-        problem.configurations[*index].slices.iter().zip(&slices).map(|(has, needs)| has - needs).sum()
-    };
-    let mut candidates: Vec<usize> = (0..rest.gpus.len()).filter(holds).collect();
-    candidates.sort_by_key(unused);
-    for index in candidates {
-        left.gpus[index] -= 1;
-        if is_enough(problem, &left) {
-            *rest = left;
-            return true;
+
+    /// Takes a GPU of a pool with this content out, if the rest still fits on what remains.
+    fn take(&mut self, pool: usize, content: &Content) -> bool {
+        let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+        let mut slices = vec![0u32; self.problem.slices.len()];
+        for &(slice, _, service) in content {
+            *counts.entry((service, slice)).or_default() += 1;
+            slices[slice] += 1;
         }
-        left.gpus[index] += 1;
+        if counts.iter().any(|(&(service, slice), &count)| self.allocation.instances[service][slice] < count)
+        {
+            return false;
+        }
+        let Some(index) = self.least_cut(pool, &slices) else { return false };
+        self.allocation.gpus[index] -= 1;
+        for (&(service, slice), count) in &counts {
+            self.allocation.instances[service][slice] -= count;
+        }
+        let cut = &self.problem.configurations[index].slices;
+        for ((spare, &has), &needs) in self.spare.iter_mut().zip(cut).zip(&slices) {
+            *spare += i64::from(needs) - i64::from(has);
+        }
+        true
     }
-    false
-}
 
-fn is_enough(problem: &Problem, allocation: &Allocation) -> bool {
-    let used = allocation.used(problem.slices.len());
-    (0..used.len()).all(|slice| {
-        let there: u32 = problem
-            .configurations
-            .iter()
-            .zip(&allocation.gpus)
-            .map(|(configuration, gpus)| configuration.slices[slice] * gpus)
-            .sum();
-        there >= used[slice]
-    })
+    /// The configuration that has these slices and fewest others, of those without which the rest still fits.
+    fn least_cut(&self, pool: usize, slices: &[u32]) -> Option<usize> {
+        let others = |index: &usize| -> u32 {
+            let cut = &self.problem.configurations[*index].slices;
+            cut.iter().zip(slices).map(|(has, needs)| has - needs).sum()
+        };
+        let fits = |index: &usize| {
+            let configuration = &self.problem.configurations[*index];
+            let mut kinds = configuration.slices.iter().zip(slices).zip(&self.spare);
+            configuration.pool == pool
+                && self.allocation.gpus[*index] > 0
+                && kinds.all(|((&has, &needs), &spare)| {
+                    has >= needs && spare + i64::from(needs) >= i64::from(has)
+                })
+        };
+        (0..self.problem.configurations.len()).filter(fits).min_by_key(others)
+    }
 }

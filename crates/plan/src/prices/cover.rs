@@ -25,6 +25,21 @@ pub(crate) fn cheapest(problem: &Problem, service: usize, prices: &[f64]) -> Opt
     Some((found, bound))
 }
 
+/// The cheapest slices that serve the rest of a service beside those that it has; where throughput is not linear, slices that surely do. `None` where
+/// no slice serves it.
+pub(crate) fn cheapest_rest(
+    problem: &Problem,
+    service: usize,
+    has: &[u32],
+    prices: &[f64],
+) -> Option<Pattern> {
+    let mut search = Search::new(problem, service, prices)?;
+    let rest = search.demand - problem.capacity(service, has);
+    let missing = search.least.saturating_sub(problem.replicas(service, has));
+    search.descend(0, rest, missing, 0.0);
+    search.found.pop()
+}
+
 /// Every minimal pattern worth at most `limit`, the cheapest first; the flag says whether these are all. At most `most` are kept.
 pub(crate) fn all_within(
     problem: &Problem,

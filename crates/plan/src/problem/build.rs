@@ -48,8 +48,8 @@ impl Simulator for Unsimulated {
 
 /// Reads and checks a whole problem.
 pub(super) fn problem(text: &str, origin: &Path, simulator: &dyn Simulator) -> Result<Problem, ProblemError> {
-    let source = Source { text, path: origin };
-    let file: ProblemFile = toml::from_str(text).map_err(|error| source.not_parsed(&error))?;
+    let source = Source::new(text, origin);
+    let file: ProblemFile = source.parse()?;
     let rule = rule(&file, &source)?;
     let mut notes = Vec::new();
     let pools = pools::pools(&file, &source, &mut notes)?;

@@ -177,15 +177,72 @@ fn services_of_one_model_are_numbered() {
 
 #[test]
 fn costs_have_the_step_they_have() {
-    let step = |a: &str, b: &str| {
-        let pool = |cost: &str| format!("[[pool]]\ngpu = \"H200\"\ncost = {cost}\n");
-        let text = GOOD.replace("gpu = \"H200-141GB\"\n", "") + &pool(a) + &pool(b);
-        parse(&text).unwrap().cost_step()
-    };
+    let step = |a: &str, b: &str| of_costs(&[a, b]).cost_step();
     assert_eq!(step("2.5", "2.5"), Some(2.5));
     assert_eq!(step("3", "2"), Some(1.0));
     assert_eq!(step("0.75", "0.5"), Some(0.25));
-    assert_eq!(step("1", "3.14159265"), None);
+    assert_eq!(step("1", "3.14159265"), Some(5e-8));
+    assert_eq!(step("1.2345", "2.469"), Some(1.2345));
+    assert_eq!(step("1", "0.3333333333333333"), None);
     assert_eq!(step("1", "1.0000000001"), None, "nearly a multiple is none");
     assert_eq!(step("0.1", "1234.567"), Some(0.001));
+}
+
+fn of_costs(costs: &[&str]) -> Problem {
+    let pool = |cost: &&str| format!("[[pool]]\ngpu = \"H200\"\ncost = {cost}\n");
+    let pools: String = costs.iter().map(pool).collect();
+    parse(&(GOOD.replace("gpu = \"H200-141GB\"\n", "") + &pools)).unwrap()
+}
+
+#[test]
+fn a_bound_is_raised_to_what_some_gpus_cost() {
+    assert_eq!(of_costs(&["2.5"]).next_cost(11.0), 12.5);
+    assert_eq!(of_costs(&["3", "5"]).next_cost(7.0), 8.0);
+    assert_eq!(of_costs(&["3", "5"]).next_cost(6.5), 8.0, "7 is a whole number, but no GPUs cost it");
+    let mut few = of_costs(&["3", "5"]);
+    few.pools[0].count = Some(1);
+    assert_eq!(few.next_cost(8.5), 10.0, "there are no three of the cheaper");
+    let third = of_costs(&["1", "0.3333333333333333"]);
+    assert!((third.next_cost(4.2) - (4.0 + 1.0 / 3.0)).abs() < 1e-12);
+}
+
+proptest::proptest! {
+    #[test]
+    fn numbers_of_gpus_between_two_costs_are_all_found(
+        costs in proptest::collection::vec(0.2f64..3.0, 1..4),
+        limits in proptest::collection::vec(proptest::option::of(0u32..4), 3),
+        least in 0.0f64..6.0,
+        width in 0.0f64..1.0,
+    ) {
+        let mut problem = of_costs(&costs.iter().map(|_| "1").collect::<Vec<_>>());
+        for ((pool, cost), limit) in problem.pools.iter_mut().zip(&costs).zip(limits) {
+            pool.cost = *cost;
+            pool.count = limit;
+        }
+        let groups = problem.cost_groups();
+        let mut expected = Vec::new();
+        let mut next = f64::INFINITY;
+        for number in 0..40u32.pow(groups.len() as u32) {
+            let counts: Vec<u32> = (0..groups.len() as u32).map(|place| number / 40u32.pow(place) % 40).collect();
+            let there = |(group, count): (&costs::CostGroup, &u32)| {
+                problem.pools[group.pools[0]].count.is_none_or(|there| *count <= there)
+            };
+            let cost: f64 = groups.iter().zip(&counts).map(|(group, &count)| group.cost * f64::from(count)).sum();
+            if groups.iter().zip(&counts).all(there) {
+                if (least..least + width).contains(&cost) {
+                    expected.push(counts);
+                }
+                if cost >= least {
+                    next = next.min(cost);
+                }
+            }
+        }
+        let mut found = problem.counts_between(least, least + width, 10_000).unwrap();
+        found.sort_unstable();
+        expected.sort_unstable();
+        proptest::prop_assert_eq!(found, expected);
+        if next.is_finite() {
+            proptest::prop_assert!((problem.next_cost(least) - next).abs() < 1e-6);
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! A plan in the making, GPU by GPU: what greedy, tree search and the genetic algorithm share.
 
+use super::taste::Taste;
+use crate::bound::slice_cost;
 use crate::problem::Problem;
 use crate::solver::Allocation;
 
@@ -29,23 +31,37 @@ pub(crate) struct Deployment<'a> {
     pub(crate) allocation: Allocation,
     /// How much of each demand is not served yet, from 1 to 0.
     pub(crate) lacking: Vec<f64>,
-    left_in_pool: Vec<u32>,
-    /// What the best GPU for each service alone would score per cost; kept up to date, because asking for all of them at every step
-    /// would take longer than all the rest.
+    pub(super) left_in_pool: Vec<u32>,
+    /// What the best GPU for each service alone would score per cost, where [`best_gpu`](Self::best_gpu) is to be asked; kept up to date, because
+    /// asking for all of them at every step would take longer than all the rest.
     alone: Vec<f64>,
+    /// What is worth how much.
+    taste: Taste,
 }
 
 impl<'a> Deployment<'a> {
+    /// Nothing yet; for who knows which GPUs to add.
     pub(crate) fn new(problem: &'a Problem) -> Deployment<'a> {
-        let mut empty = Deployment {
+        Deployment {
             problem,
+            taste: Taste::published(problem),
             allocation: Allocation::empty(problem),
             lacking: vec![1.0; problem.services.len()],
             left_in_pool: problem.pools.iter().map(|pool| pool.count.unwrap_or(u32::MAX)).collect(),
             alone: Vec::new(),
-        };
+        }
+    }
+
+    /// Nothing yet; for who asks for the [best GPU](Self::best_gpu).
+    pub(crate) fn ranked(problem: &'a Problem) -> Deployment<'a> {
+        let mut empty = Deployment::new(problem);
         empty.alone = (0..problem.services.len()).map(|service| empty.score_alone(service)).collect();
         empty
+    }
+
+    /// What counts from now on.
+    pub(crate) fn set_taste(&mut self, taste: &Taste) {
+        self.taste.clone_from(taste);
     }
 
     /// What the best GPU for a service alone would score per cost.
@@ -59,10 +75,6 @@ impl<'a> Deployment<'a> {
             .fold(0.0, f64::max)
     }
 
-    pub(crate) fn into_allocation(self) -> Allocation {
-        self.allocation
-    }
-
     /// Adds a GPU.
     pub(crate) fn add(&mut self, gpu: &Filled) {
         gpu.add_to(&mut self.allocation);
@@ -70,6 +82,9 @@ impl<'a> Deployment<'a> {
         self.left_in_pool[pool] = self.left_in_pool[pool].saturating_sub(1);
         for &(_, service, _) in &gpu.instances {
             self.lacking[service] = self.lack(service);
+        }
+        if self.alone.is_empty() {
+            return;
         }
         if self.left_in_pool[pool] == 0 {
             self.alone = (0..self.alone.len()).map(|service| self.score_alone(service)).collect();
@@ -138,7 +153,7 @@ impl<'a> Deployment<'a> {
                 .map(|&(slice, _, count)| self.gain(service, slice, count))
                 .sum();
             let lacking = self.lacking[service];
-            score += lacking * gained.min(lacking);
+            score += self.taste.worth(service, lacking, gained.min(lacking));
         }
         score
     }
@@ -188,8 +203,7 @@ impl<'a> Deployment<'a> {
                 for &configuration in &configurations {
                     let pair = [first, second];
                     let filled = self.fill(configuration, if first == second { &pair[..1] } else { &pair });
-                    let worth = |filled: &Filled| filled.score / self.problem.cost(filled.configuration);
-                    if best.as_ref().is_none_or(|best| worth(&filled) > worth(best)) {
+                    if best.as_ref().is_none_or(|best| self.is_better(&filled, best)) {
                         best = Some(filled);
                     }
                 }
@@ -197,6 +211,21 @@ impl<'a> Deployment<'a> {
         }
         let best = best?;
         Some(self.fill_up(best, &unsatisfied))
+    }
+
+    /// Whether a GPU scores more per cost than another; of equals, whether it leaves more to other services.
+    fn is_better(&self, filled: &Filled, best: &Filled) -> bool {
+        let worth = |gpu: &Filled| gpu.score / self.problem.cost(gpu.configuration);
+        let (found, known) = (worth(filled), worth(best));
+        if (found - known).abs() > 1e-12 * known {
+            return found > known;
+        }
+        let used = |gpu: &Filled| -> f64 {
+            let share =
+                |&(slice, _, count): &(usize, usize, u32)| slice_cost(self.problem, slice) * f64::from(count);
+            gpu.instances.iter().map(share).sum::<f64>() / self.problem.cost(gpu.configuration)
+        };
+        used(filled) < used(best)
     }
 
     /// A GPU cut this way, its slices given one by one, the largest first, to whichever of the services gains most.
@@ -242,7 +271,7 @@ impl<'a> Deployment<'a> {
                     }
                     let more =
                         self.gain(service, slice, have[index] + 1) - self.gain(service, slice, have[index]);
-                    let score = lacking * more.min(lacking - given[index]);
+                    let score = self.taste.worth(service, lacking, more.min(lacking - given[index]));
                     if score > 0.0 && best.is_none_or(|(most, _, _)| score > most) {
                         best = Some((score, index, more));
                     }

@@ -4,10 +4,15 @@ mod nearly;
 mod settle;
 mod shortage;
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
+use super::deployment::Deployment;
+use super::fit::fit_rest;
 use crate::infeasible;
 use crate::prices::cover::{self, Pattern};
 use crate::prices::dual::{self, Prices};
@@ -33,6 +38,8 @@ const MOST_BUDGETS: u32 = 24;
 const COARSE: f64 = 1e-4;
 /// The least share that is asked for. Integer programs are solved to about a millionth, so that finer differences prove nothing.
 const FINEST: f64 = 2e-6;
+/// Numbers of GPUs that are ruled out one by one where costs are closer than that.
+const MOST_COUNTS: usize = 200;
 /// How far prices are moved, as a share, to find other patterns.
 const SPREADS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
@@ -68,6 +75,7 @@ pub(super) fn improve(
         });
     };
     search.prove(prices.bound, "prices of slices");
+    search.offer_cheapest(&prices);
     let counted = problem.pools.iter().any(|pool| pool.count.is_some());
     if counted && prices.bound > dual::beyond_any_plan(problem) {
         return Err(too_small(problem, run, true)?.into());
@@ -101,7 +109,7 @@ pub(crate) fn near_best_prices(
 
 /// A bound at the next cost that a plan can have.
 pub(crate) fn raised(problem: &Problem, bound: f64) -> f64 {
-    problem.cost_step().map_or(bound, |step| (bound / step - 1e-6).ceil() * step)
+    problem.next_cost(bound)
 }
 
 struct Search<'a> {
@@ -160,13 +168,15 @@ impl<'a> Search<'a> {
     /// Plans of a few patterns per service, then of more: mostly there is one at the bound. Whether the best is proved.
     fn choose(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
         let services = self.problem.services.len();
+        let begun_with = self.cost();
         for (round, &count) in PATTERNS.iter().enumerate() {
             let mut patterns = self.supported_patterns(prices, PATTERNS[0]);
             if round > 0 {
                 self.add_cheapest(prices, &mut patterns, count);
             }
-            // A weak backend is given a plan first: it may not find one in time.
-            if self.best.is_none() && (!self.run.backend.is_strong() || services * count > MOST_PATTERNS) {
+            // A weak backend is given a good plan first: it may not find one in time.
+            let hard = !self.run.backend.is_strong() || services * count > MOST_PATTERNS;
+            if hard && round == 0 {
                 self.round(prices, &patterns);
             }
             if round > 0 && services * count > MOST_PATTERNS || (self.run.stop)() && self.best.is_some() {
@@ -175,11 +185,19 @@ impl<'a> Search<'a> {
             if self.is_proved() || self.search_patterns(&patterns, false)? {
                 return Ok(true);
             }
-            if self.best.is_none() && round == 0 {
+            if !hard && round == 0 && self.cost() >= begun_with {
                 self.round(prices, &patterns);
             }
         }
         Ok(self.is_proved())
+    }
+
+    /// The plan of every service's cheapest pattern, packed: not the best, but there at once.
+    fn offer_cheapest(&mut self, prices: &Prices) {
+        let mut packed = Deployment::new(self.problem);
+        if fit_rest(&mut packed, &prices.slices).is_some() {
+            self.offer(packed.allocation);
+        }
     }
 
     /// A plan as near to the bound as patterns can be chosen one by one.
@@ -188,13 +206,11 @@ impl<'a> Search<'a> {
         let rounding = Rounding { problem: self.problem, patterns, prices: &prices.slices, limited };
         let mut budget = self.bound.cost;
         let mut stride = self.step();
-        // Once a plan is wanted at any price, the search may not be told to stop.
-        let patient = Run { stop: if self.best.is_some() { self.run.stop } else { &|| false }, ..*self.run };
         for _ in 0..MOST_BUDGETS {
-            if budget >= self.cost() {
+            if budget >= self.cost() || (self.run.stop)() {
                 return;
             }
-            if let Some(allocation) = rounding.within(budget, &patient) {
+            if let Some(allocation) = rounding.within(budget, self.run) {
                 self.offer(allocation);
                 return;
             }
@@ -216,6 +232,9 @@ impl<'a> Search<'a> {
                     Xoshiro256PlusPlus::seed_from_u64(self.run.seed.wrapping_add(service as u64));
                 let mut found = vec![prices.patterns[service].clone()];
                 for attempt in 0..2 * most {
+                    if (self.run.stop)() {
+                        break;
+                    }
                     let spread = SPREADS[attempt % SPREADS.len()];
                     let nearby: Vec<f64> = prices
                         .slices
@@ -242,7 +261,7 @@ impl<'a> Search<'a> {
         patterns.par_iter_mut().enumerate().for_each(|(service, patterns)| {
             let cheapest = prices.patterns[service].worth;
             let mut margin = self.step() * FIRST_MARGIN;
-            loop {
+            while !(self.run.stop)() {
                 // Asked for with room to spare: where there are more, those found first are not the cheapest.
                 let (found, all) =
                     cover::all_within(self.problem, service, &prices.slices, cheapest + margin, 16 * most);
@@ -262,12 +281,18 @@ impl<'a> Search<'a> {
 
     /// Each service's patterns worth at most `limit` more than its cheapest; at most `most`. Whether these are all.
     fn patterns_within(&self, prices: &Prices, limit: f64, most: usize) -> (Vec<Vec<Pattern>>, bool) {
-        let mut complete = true;
-        let patterns = (prices.patterns.iter().enumerate())
+        let complete = AtomicBool::new(true);
+        let patterns = (prices.patterns.par_iter().enumerate())
             .map(|(service, cheapest)| {
+                if (self.run.stop)() {
+                    complete.store(false, Relaxed);
+                    return vec![cheapest.clone()];
+                }
                 let worth = cheapest.worth + limit;
                 let (mut found, all) = cover::all_within(self.problem, service, &prices.slices, worth, most);
-                complete &= all;
+                if !all {
+                    complete.store(false, Relaxed);
+                }
                 if !found.iter().any(|pattern| pattern.counts == cheapest.counts) {
                     found.insert(0, cheapest.clone());
                     found.truncate(most.max(1));
@@ -275,6 +300,6 @@ impl<'a> Search<'a> {
                 found
             })
             .collect();
-        (patterns, complete)
+        (patterns, complete.into_inner())
     }
 }

@@ -5,17 +5,18 @@
 //! without gain.
 //!
 //! Where this departs: instances that a refill made superfluous are taken out, and their slices are given to services that lack something before
-//! a GPU is added.
+//! a GPU is added. Of two deployments as dear the one with more unused slices is fitter, and of two as fit the younger, so that the search does not stand
+//! still where costs are equal; a gain is a better deployment in this sense. Refills are playouts of the slow algorithm, not its whole tree.
 
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use rand::RngExt;
 
 use super::Greedy;
-use super::deployment::{Deployment, Filled};
-use super::greedy::{over_limit, sequence, tidy};
+use super::chromosome::{Chromosome, ROUNDING};
+use super::greedy::{over_limit, sequence};
 use super::rollout::Rollout;
+use super::taste::Worth;
 use crate::problem::Problem;
-use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
+use crate::solver::{Progress, Run, Solved, Solver, Unsolved};
 
 /// The genetic planner.
 pub struct Ga;
@@ -23,18 +24,15 @@ pub struct Ga;
 /// Deployments that are kept.
 const POPULATION: usize = 8;
 /// Children of each in a round.
-const CHILDREN: usize = 6;
+const CHILDREN: usize = 12;
 /// Rounds without gain after which it ends.
 const PATIENCE: u32 = 10;
-/// The largest share of GPUs that a crossover erases.
-const ERASED: f64 = 0.3;
+/// The least number of GPUs that a crossover erases; the largest is all of them.
+const LEAST_ERASED: f64 = 2.0;
 /// Swaps of a mutation.
 const SWAPS: usize = 20;
 /// Refills that are tried for each child.
-const REFILLS: usize = 3;
-
-type Chromosome = Vec<Filled>;
-
+const REFILLS: usize = 5;
 impl Solver for Ga {
     fn name(&self) -> &'static str {
         "ga"
@@ -46,34 +44,21 @@ impl Solver for Ga {
 
     fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
         let greedy = Greedy.solve(problem, run)?;
-        let mut breeding =
-            Breeding { problem, rollout: Rollout::new(Xoshiro256PlusPlus::seed_from_u64(run.seed)) };
-        let first = sequence(problem);
+        let worth = Worth::of(problem, run);
+        let mut breeding = Breeding { problem, worth: &worth, rollout: Rollout::new(problem, &worth, run) };
+        let first = Chromosome { gpus: sequence(problem, run) };
         let mut best = greedy.allocation;
-        let mut population: Vec<(f64, Chromosome)> = vec![(cost(problem, &first), first)];
+        let mut population: Vec<(f64, Chromosome)> = vec![(first.fitness(problem, &worth), first)];
         let mut idle = 0;
         while idle < PATIENCE && !(run.stop)() && best.cost(problem) > greedy.bound.cost * (1.0 + 1e-9) {
-            let mut children: Vec<(f64, Chromosome)> = Vec::new();
-            for (_, parent) in &population {
-                for _ in 0..CHILDREN {
-                    let child = breeding.child(parent);
-                    children.push((cost(problem, &child), child));
-                }
-            }
-            population.extend(children);
-            population.sort_by(|a, b| a.0.total_cmp(&b.0));
-            population.truncate(POPULATION);
-            let found = allocation(problem, &population[0].1);
+            let fittest = population[0].0;
+            population = breeding.next_generation(population, run);
+            idle = if population[0].0 < fittest - ROUNDING { 0 } else { idle + 1 };
+            let found = population[0].1.allocation(problem);
             if found.cost(problem) < best.cost(problem) - 1e-9 {
                 best = found;
-                idle = 0;
-                (run.on_progress)(&Progress {
-                    phase: "ga",
-                    cost: best.cost(problem),
-                    bound: greedy.bound.cost,
-                });
-            } else {
-                idle += 1;
+                let cost = best.cost(problem);
+                (run.on_progress)(&Progress { phase: "ga", cost, bound: greedy.bound.cost });
             }
         }
         match over_limit(problem, &best) {
@@ -83,137 +68,50 @@ impl Solver for Ga {
     }
 }
 
-/// What a deployment costs, and by how little it misses costing less: of two as dear the one with more unused slices is nearer to a better one.
-fn cost(problem: &Problem, chromosome: &Chromosome) -> f64 {
-    let gpus: f64 = chromosome.iter().map(|gpu| problem.cost(gpu.configuration)).sum();
-    let compute = |slice: usize| {
-        let kind = problem.slices[slice];
-        let gpu = &problem.pools[kind.pool].gpu;
-        f64::from(gpu.profiles[kind.profile].compute) / f64::from(gpu.compute)
-    };
-    let used: f64 = chromosome
-        .iter()
-        .flat_map(|gpu| &gpu.instances)
-        .map(|&(slice, _, count)| compute(slice) * f64::from(count))
-        .sum();
-    gpus + 1e-4 * used
-}
-
-fn allocation(problem: &Problem, chromosome: &Chromosome) -> Allocation {
-    let mut allocation = Allocation::empty(problem);
-    for gpu in chromosome {
-        gpu.add_to(&mut allocation);
-    }
-    tidy(problem, &mut allocation);
-    allocation
-}
-
 struct Breeding<'a> {
     problem: &'a Problem,
-    rollout: Rollout,
+    worth: &'a Worth,
+    rollout: Rollout<'a>,
 }
 
 impl Breeding<'_> {
-    /// A mutated, crossed and refilled copy.
-    fn child(&mut self, parent: &Chromosome) -> Chromosome {
-        let mut kept = parent.clone();
-        self.mutate(&mut kept);
-        let erased =
-            (kept.len() as f64 * self.rollout.random.random_range(0.0..ERASED)).ceil().max(2.0) as usize;
-        for _ in 0..erased.min(kept.len()) {
-            let index = self.rollout.random.random_range(0..kept.len());
-            kept.swap_remove(index);
-        }
-        let mut state = Deployment::new(self.problem);
-        for gpu in &kept {
-            state.add(gpu);
-        }
-        self.free_superfluous(&mut state, &mut kept);
-        for gpu in &mut kept {
-            let filled = state.fill_up(gpu.clone(), &state.unsatisfied());
-            state.replace(gpu, &filled);
-            *gpu = filled;
-        }
-        let mut best: Option<Chromosome> = None;
-        let parent_cost: f64 = parent.iter().map(|gpu| self.problem.cost(gpu.configuration)).sum();
-        for _ in 0..REFILLS {
-            let added = self.rollout.complete(&mut state.clone(), parent_cost);
-            if let Some(added) =
-                added.filter(|added| best.as_ref().is_none_or(|best| added.len() < best.len()))
-            {
-                best = Some(added);
-            }
-        }
-        match best {
-            Some(added) => {
-                kept.extend(added);
-                kept
-            }
-            // No refill was as good as what was erased.
-            None => parent.clone(),
-        }
-    }
-
-    /// Swaps services between equal slices of two GPUs: the same deployment, in which other things are erased together.
-    fn mutate(&mut self, chromosome: &mut Chromosome) {
-        for _ in 0..SWAPS {
-            let random = &mut self.rollout.random;
-            let (a, b) = (random.random_range(0..chromosome.len()), random.random_range(0..chromosome.len()));
-            if a == b || chromosome[a].instances.is_empty() || chromosome[b].instances.is_empty() {
-                continue;
-            }
-            let i = random.random_range(0..chromosome[a].instances.len());
-            let (slice, first, count) = chromosome[a].instances[i];
-            let j =
-                chromosome[b].instances.iter().position(|&(kind, _, other)| kind == slice && other == count);
-            if let Some(j) = j {
-                let second = chromosome[b].instances[j].1;
-                chromosome[a].instances[i].1 = second;
-                chromosome[b].instances[j].1 = first;
-                merge(&mut chromosome[a]);
-                merge(&mut chromosome[b]);
-            }
-        }
-    }
-
-    /// Takes out instances that are not needed, in random order.
-    fn free_superfluous(&mut self, state: &mut Deployment<'_>, chromosome: &mut Chromosome) {
-        let start = self.rollout.random.random_range(0..chromosome.len().max(1));
-        let length = chromosome.len();
-        for offset in 0..length {
-            let gpu = &mut chromosome[(start + offset) % length];
-            let before = gpu.clone();
-            for index in 0..gpu.instances.len() {
-                let (slice, service, count) = gpu.instances[index];
-                let mut counts = state.allocation.instances[service].clone();
-                let mut freed = 0;
-                while freed < count {
-                    counts[slice] -= 1;
-                    if !self.problem.is_served(service, &counts) {
-                        break;
-                    }
-                    freed += 1;
+    /// The fittest of these and their children, the fittest first.
+    fn next_generation(&mut self, parents: Vec<(f64, Chromosome)>, run: &Run<'_>) -> Vec<(f64, Chromosome)> {
+        let mut all: Vec<(f64, Chromosome)> = Vec::new();
+        for (_, parent) in &parents {
+            for _ in 0..CHILDREN {
+                if (run.stop)() {
+                    break;
                 }
-                if freed > 0 {
-                    gpu.instances[index].2 -= freed;
-                    state.allocation.instances[service][slice] -= freed;
-                }
-            }
-            if *gpu != before {
-                gpu.instances.retain(|(_, _, count)| *count > 0);
+                all.extend(self.child(parent).map(|child| (child.fitness(self.problem, self.worth), child)));
             }
         }
+        // Parents come last: of equals the younger stay.
+        all.extend(parents);
+        all.sort_by_key(|(fitness, _)| (fitness / ROUNDING).round() as i64);
+        all.truncate(POPULATION);
+        all
     }
-}
 
-/// One entry for each kind of slice and service.
-fn merge(gpu: &mut Filled) {
-    gpu.instances.sort_unstable();
-    gpu.instances.dedup_by(|b, a| {
-        let same = a.0 == b.0 && a.1 == b.1;
-        if same {
-            a.2 += b.2;
-        }
-        same
-    });
+    /// A mutated copy, some of its GPUs erased and refilled; none where no refill was as good as what was erased.
+    fn child(&mut self, parent: &Chromosome) -> Option<Chromosome> {
+        let (problem, worth) = (self.problem, self.worth);
+        let random = &mut self.rollout.random;
+        let mut mutated = parent.clone();
+        mutated.mutate(SWAPS, random);
+        // Few more often than many: what is found for few is better, and what is found for many is new.
+        let most = (mutated.gpus.len() as f64).max(LEAST_ERASED);
+        let erased = LEAST_ERASED * (most / LEAST_ERASED).powf(random.random_range(0.0..1.0));
+        let (kept, state) = mutated.erase(problem, erased.ceil() as usize, random);
+        let parent_cost = parent.cost(problem);
+        let rollout = &mut self.rollout;
+        let refilled = (0..REFILLS).filter_map(|_| {
+            let added = rollout.complete(&mut state.clone(), parent_cost)?;
+            let mut child = kept.clone();
+            child.gpus.extend(added);
+            Some((child.fitness(problem, worth), child))
+        });
+        let (_, best) = refilled.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(best.compacted(problem, worth, &mut self.rollout.random))
+    }
 }

@@ -4,10 +4,13 @@
 //! is sum_j (1 - c_j) min(u_j, 1 - c_j): services that lack much count more, and what is more than enough counts nothing. GPUs mix at
 //! most two services, or more when one of them is nearly satisfied; the best is taken until every demand is met.
 //!
-//! Where this departs: the paper scores all pairs of services; with more than some dozens only those that gain most alone are paired. And slices that
+//! Where this departs: the paper scores all pairs of services; with more than some dozens only those that gain most alone are paired. Of GPUs that score the same
+//! the one that uses least is taken: small services are served whole on any slice. And slices that
 //! the pair does not need are filled with other services by the same score, which is the paper's "more when nearly satisfied" at every step.
 
 use super::deployment::{Deployment, Filled};
+use super::fit::fit_rest;
+use crate::bound::slice_cost;
 use crate::infeasible::{self, Infeasible, Shortage};
 use crate::problem::Problem;
 use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
@@ -37,7 +40,7 @@ impl Solver for Greedy {
         if let Some(unservable) = infeasible::unservable(problem) {
             return Err(unservable.into());
         }
-        let allocation = quick(problem, paired(problem.services.len()));
+        let allocation = quick(problem, run, paired(problem.services.len()));
         let bound = crate::bound::rule_free_or_nothing(problem);
         (run.on_progress)(&Progress { phase: "greedy", cost: allocation.cost(problem), bound: bound.cost });
         match over_limit(problem, &allocation) {
@@ -48,9 +51,9 @@ impl Solver for Greedy {
 }
 
 /// The plan with pairs among so many services; it may take more GPUs of a pool than there are.
-pub(crate) fn quick(problem: &Problem, paired: usize) -> Allocation {
+pub(crate) fn quick(problem: &Problem, run: &Run<'_>, paired: usize) -> Allocation {
     let mut allocation = Allocation::empty(problem);
-    for gpu in sequence_of(problem, paired) {
+    for gpu in sequence_of(problem, run, paired) {
         gpu.add_to(&mut allocation);
     }
     tidy(problem, &mut allocation);
@@ -58,14 +61,26 @@ pub(crate) fn quick(problem: &Problem, paired: usize) -> Allocation {
 }
 
 /// The GPUs in the order in which they are taken.
-pub(crate) fn sequence(problem: &Problem) -> Vec<Filled> {
-    sequence_of(problem, paired(problem.services.len()))
+pub(crate) fn sequence(problem: &Problem, run: &Run<'_>) -> Vec<Filled> {
+    sequence_of(problem, run, paired(problem.services.len()))
 }
 
-fn sequence_of(problem: &Problem, paired: usize) -> Vec<Filled> {
-    let mut state = Deployment::new(problem);
+fn sequence_of(problem: &Problem, run: &Run<'_>, paired: usize) -> Vec<Filled> {
+    let mut state = Deployment::ranked(problem);
     let mut taken = Vec::new();
-    while let Some(gpu) = state.best_gpu(paired) {
+    let mut hurried = false;
+    while state.is_lacking() {
+        if !hurried && (run.stop)() {
+            // No time: the rest at once, where the pools have room for it so.
+            hurried = true;
+            let prices: Vec<f64> =
+                (0..problem.slices.len()).map(|slice| slice_cost(problem, slice)).collect();
+            if let Some(rest) = fit_rest(&mut state.clone(), &prices) {
+                taken.extend(rest);
+                break;
+            }
+        }
+        let Some(gpu) = state.best_gpu(paired) else { break };
         for _ in 0..state.repeats(&gpu) {
             state.add(&gpu);
             taken.push(gpu.clone());

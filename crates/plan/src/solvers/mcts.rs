@@ -4,26 +4,28 @@
 //! are the best ten GPUs composed of five random services that lack something; what lies below a node is judged by completing it
 //! at random, from remembered pools of good GPUs by coarse type of the completion vector.
 //!
-//! Where this departs: the search begins from greedy's deployment with its last GPUs taken away, few of them at first and all in the end, because a tree over
-//! hundreds of GPUs is never searched deep; and a playout is cut short when it cannot beat the best plan.
-
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
+//! Where this departs: a tree over hundreds of GPUs is never searched deep, so that each begins from the best deployment so far with some of its GPUs taken
+//! away, few of them at first and all in the end; playouts score GPUs by several tastes (`taste.rs`), not by the published one alone; and a
+//! playout is cut short when it cannot be as good as the best plan.
 
 use super::Greedy;
+use super::chromosome::{Chromosome, ROUNDING};
 use super::deployment::{Deployment, Filled};
-use super::greedy::{over_limit, sequence, tidy};
+use super::greedy::{over_limit, sequence};
 use super::rollout::Rollout;
+use super::taste::Worth;
 use crate::problem::Problem;
-use crate::solver::{Allocation, Progress, Run, Solved, Solver, Unsolved};
+use crate::solver::{Progress, Run, Solved, Solver, Unsolved};
 
 /// The slow planner.
 pub struct Mcts;
 
-/// The shares of greedy's GPUs that are taken away, in turn.
-const TAKEN_AWAY: [f64; 5] = [0.1, 0.2, 0.4, 0.7, 1.0];
-/// Playouts without a better plan after which a search ends.
-const PATIENCE: u32 = 200;
+/// The shares of the GPUs that are taken away, in turn.
+const TAKEN_AWAY: [f64; 7] = [0.03, 0.06, 0.12, 0.25, 0.5, 0.75, 1.0];
+/// Trees of each share that are searched without a better plan.
+const TREES: u32 = 4;
+/// Playouts without a better plan after which a tree is left.
+const PATIENCE: u32 = 40;
 /// How much playouts elsewhere are worth against going where it was best.
 const EXPLORATION: f64 = 0.02;
 /// A node is expanded when it has been passed so often.
@@ -40,38 +42,36 @@ impl Solver for Mcts {
 
     fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {
         let greedy = Greedy.solve(problem, run)?;
-        let taken = sequence(problem);
+        let worth = Worth::of(problem, run);
+        let first = Chromosome { gpus: sequence(problem, run) };
         let mut search = Search {
             problem,
-            rollout: Rollout::new(Xoshiro256PlusPlus::seed_from_u64(run.seed)),
+            worth: &worth,
+            rollout: Rollout::new(problem, &worth, run),
+            kept: Chromosome { gpus: Vec::new() },
             root: Deployment::new(problem),
             nodes: Vec::new(),
-            best: greedy.allocation,
+            fitness: first.fitness(problem, &worth),
+            best: first,
         };
+        let mut best = greedy.allocation;
         for share in TAKEN_AWAY {
-            let kept = taken.len() - (taken.len() as f64 * share).ceil() as usize;
-            search.root = Deployment::new(problem);
-            for gpu in &taken[..kept] {
-                search.root.add(gpu);
-            }
-            search.nodes = vec![Node::default()];
             let mut idle = 0;
-            while idle < PATIENCE && !(run.stop)() {
-                let before = search.best.cost(problem);
-                if before <= greedy.bound.cost * (1.0 + 1e-9) {
-                    break;
-                }
-                search.playout();
-                let cost = search.best.cost(problem);
-                idle = if cost < before { 0 } else { idle + 1 };
-                if cost < before {
+            while idle < TREES && !(run.stop)() && best.cost(problem) > greedy.bound.cost * (1.0 + 1e-9) {
+                let before = search.fitness;
+                search.tree(share, run);
+                idle = if search.fitness < before - ROUNDING { 0 } else { idle + 1 };
+                let found = search.best.allocation(problem);
+                if found.cost(problem) < best.cost(problem) - 1e-9 {
+                    best = found;
+                    let cost = best.cost(problem);
                     (run.on_progress)(&Progress { phase: "mcts", cost, bound: greedy.bound.cost });
                 }
             }
         }
-        match over_limit(problem, &search.best) {
+        match over_limit(problem, &best) {
             Some(infeasible) => Err(infeasible.into()),
-            None => Ok(Solved { allocation: search.best, bound: greedy.bound, notes: Vec::new() }),
+            None => Ok(Solved { allocation: best, bound: greedy.bound, notes: Vec::new() }),
         }
     }
 }
@@ -91,17 +91,36 @@ impl Default for Node {
 
 struct Search<'a> {
     problem: &'a Problem,
-    rollout: Rollout,
-    /// Where the tree begins.
+    worth: &'a Worth,
+    rollout: Rollout<'a>,
+    /// What the tree begins from.
+    kept: Chromosome,
+    /// Where that stands.
     root: Deployment<'a>,
     nodes: Vec<Node>,
-    best: Allocation,
+    best: Chromosome,
+    /// The best one's.
+    fitness: f64,
 }
 
 impl Search<'_> {
+    /// Searches from the best deployment without a share of its GPUs, until nothing better is found.
+    fn tree(&mut self, share: f64, run: &Run<'_>) {
+        let erased = (self.best.gpus.len() as f64 * share).ceil().max(2.0) as usize;
+        (self.kept, self.root) = self.best.erase(self.problem, erased, &mut self.rollout.random);
+        self.nodes = vec![Node::default()];
+        let mut idle = 0;
+        while idle < PATIENCE && !(run.stop)() {
+            let before = self.fitness;
+            self.playout();
+            idle = if self.fitness < before - ROUNDING { 0 } else { idle + 1 };
+        }
+    }
+
     /// Down the tree, one step beyond it, and to the end at random.
     fn playout(&mut self) {
         let mut state = self.root.clone();
+        let mut found = self.kept.clone();
         let mut path = vec![0];
         let mut at = 0;
         while state.is_lacking() {
@@ -116,20 +135,23 @@ impl Search<'_> {
                 self.nodes[at].children.iter().find(|(_, node)| *node == next).map(|(gpu, _)| gpu.clone());
             let Some(gpu) = gpu else { break };
             state.add(&gpu);
+            found.gpus.push(gpu);
             at = next;
             path.push(at);
         }
         let best = self.best.cost(self.problem);
         // As good as the best is worth knowing, too: it says where to look.
         let cost = match self.rollout.complete(&mut state, best) {
-            Some(_) => {
-                let mut found = state.into_allocation();
-                tidy(self.problem, &mut found);
-                let cost = found.cost(self.problem);
-                if cost < best - 1e-9 {
+            Some(added) => {
+                found.gpus.extend(added);
+                let found = found.compacted(self.problem, self.worth, &mut self.rollout.random);
+                let fitness = found.fitness(self.problem, self.worth);
+                // Of equals the younger stays, so that the next tree begins elsewhere.
+                if fitness < self.fitness + ROUNDING {
                     self.best = found;
+                    self.fitness = fitness;
                 }
-                cost
+                fitness
             }
             None => best * 1.05,
         };

@@ -7,7 +7,7 @@ use downbeat_milp::{Answer, Limits, MilpError, Program, Variable};
 
 use crate::prices::cover::Pattern;
 use crate::prices::round::{add_configurations, supply};
-use crate::problem::Problem;
+use crate::problem::{Configuration, Problem};
 use crate::solver::{Allocation, Run};
 
 /// The program and what its variables stand for.
@@ -49,6 +49,15 @@ impl<'a> PatternModel<'a> {
             program.at_least(&terms, 0.0);
         }
         PatternModel { problem, patterns, program, gpus, chosen }
+    }
+
+    /// No more than so many GPUs of these pools together.
+    pub(crate) fn limit_pools(&mut self, pools: &[usize], count: u32) {
+        let own = |(&variable, configuration): (&Variable, &Configuration)| {
+            pools.contains(&configuration.pool).then_some((variable, 1.0))
+        };
+        let gpus = self.gpus.iter().zip(&self.problem.configurations);
+        self.program.at_most(&gpus.filter_map(own).collect::<Vec<_>>(), f64::from(count));
     }
 
     pub(crate) fn solve(&self, run: &Run<'_>, absolute_gap: f64) -> Result<Answer, MilpError> {

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rand::RngExt;
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::deployment::{Deployment, Filled};
+use super::fit::fit_rest;
+use super::taste::{Taste, Worth};
+use crate::problem::Problem;
+use crate::solver::Run;
 
 /// Services that GPUs are composed of at each step.
 const SERVICES: usize = 5;
@@ -17,28 +21,49 @@ const BEST: f64 = 0.8;
 const STALE: f64 = 0.7;
 
 /// Completes deployments, and remembers which GPUs were good for which kind of situation.
-pub(crate) struct Rollout {
+pub(crate) struct Rollout<'a> {
     pub(crate) random: Xoshiro256PlusPlus,
-    /// By coarse type: which services lack something, and whether much.
-    pools: BTreeMap<Vec<u8>, Vec<Filled>>,
+    worth: &'a Worth,
+    run: &'a Run<'a>,
+    /// By coarse type: which services lack something, and whether much. Each taste has its own.
+    pools: Vec<BTreeMap<Vec<u8>, Vec<Filled>>>,
+    tastes: Vec<Taste>,
+    /// The taste of this playout.
+    taste: usize,
 }
 
-/// Remembered pools, at most.
-const MOST_POOLS: usize = 20_000;
+/// How often all that lacks is fitted at once.
+const FITTED: f64 = 0.5;
+/// How far prices are changed then, as a share.
+const SPREADS: [f64; 3] = [0.02, 0.1, 0.3];
+/// Remembered pools of a taste, at most.
+const MOST_POOLS: usize = 5_000;
+/// The tastes that playouts have beside the published one, as the powers of a demand's size and of what it lacks. The published score fills GPUs with
+/// small services first and wastes slices on them in the end; the last of these counts GPUs' worth served and nothing else.
+const SIZED: [(f64, f64); 3] = [(0.5, 0.5), (1.0, 1.0), (1.0, 0.0)];
 
-impl Rollout {
-    pub(crate) fn new(random: Xoshiro256PlusPlus) -> Rollout {
-        Rollout { random, pools: BTreeMap::new() }
+impl<'a> Rollout<'a> {
+    pub(crate) fn new(problem: &Problem, worth: &'a Worth, run: &'a Run<'a>) -> Rollout<'a> {
+        let random = Xoshiro256PlusPlus::seed_from_u64(run.seed);
+        let mut tastes = vec![Taste::published(problem)];
+        tastes.extend(SIZED.map(|(size, urgency)| Taste::sized(worth, size, urgency)));
+        Rollout { random, worth, run, pools: vec![BTreeMap::new(); tastes.len()], tastes, taste: 0 }
     }
 
-    /// Adds GPUs until every demand is met or `most_cost` is passed; the GPUs added, or none where it was passed.
+    /// Adds GPUs, by any of the tastes or all at once, until every demand is met; the GPUs added, or none where `most_cost` was
+    /// passed or the search is to stop.
     pub(crate) fn complete(&mut self, state: &mut Deployment<'_>, most_cost: f64) -> Option<Vec<Filled>> {
+        if self.random.random_bool(FITTED) {
+            return self.fit(state, most_cost);
+        }
+        self.taste = self.random.random_range(0..self.tastes.len());
+        state.set_taste(&self.tastes[self.taste]);
         let mut added = Vec::new();
         let mut cost = state.allocation.cost(state.problem);
         while state.is_lacking() {
             let gpu = self.step(state)?;
             cost += state.problem.cost(gpu.configuration);
-            if cost > most_cost {
+            if cost > most_cost || (self.run.stop)() {
                 return None;
             }
             state.add(&gpu);
@@ -47,10 +72,19 @@ impl Rollout {
         Some(added)
     }
 
+    /// Adds GPUs all at once: for each service the cheapest slices that serve the rest of it, at prices that are changed a little each time, packed.
+    fn fit(&mut self, state: &mut Deployment<'_>, most_cost: f64) -> Option<Vec<Filled>> {
+        let spread = SPREADS[self.random.random_range(0..SPREADS.len())];
+        let changed = |price: &f64| price * (1.0 + self.random.random_range(-spread..spread));
+        let prices: Vec<f64> = self.worth.slices.iter().map(changed).collect();
+        let added = fit_rest(state, &prices)?;
+        (state.allocation.cost(state.problem) <= most_cost).then_some(added)
+    }
+
     /// A GPU to add next.
     fn step(&mut self, state: &Deployment<'_>) -> Option<Filled> {
         let kind = coarse_type(state);
-        let remembered = self.pools.get(&kind).and_then(|pool| {
+        let remembered = self.pools[self.taste].get(&kind).and_then(|pool| {
             let scored: Vec<Filled> =
                 pool.iter().map(|gpu| Filled { score: state.score(gpu), ..gpu.clone() }).collect();
             let best = scored.iter().map(|gpu| gpu.score).fold(0.0, f64::max);
@@ -61,8 +95,8 @@ impl Rollout {
             Some(pool) => pool,
             None => {
                 let pool = self.compose(state);
-                if self.pools.len() < MOST_POOLS {
-                    self.pools.insert(kind, pool.clone());
+                if self.pools[self.taste].len() < MOST_POOLS {
+                    self.pools[self.taste].insert(kind, pool.clone());
                 }
                 pool
             }

@@ -21,8 +21,8 @@ const MICROSECOND: f64 = 1e-6;
 
 /// Reads and checks a whole scenario.
 pub(super) fn scenario(text: &str, origin: &Path) -> Result<Scenario, ScenarioError> {
-    let source = Source { text, path: origin };
-    let file: ScenarioFile = toml::from_str(text).map_err(|error| source.not_parsed(&error))?;
+    let source = Source::new(text, origin);
+    let file: ScenarioFile = source.parse()?;
     let top = Place { source: &source, who: String::new() };
 
     let classes = classes(&file, &top)?;

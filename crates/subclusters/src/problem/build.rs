@@ -23,8 +23,8 @@ const MOST_MIB: f64 = (1u64 << 30) as f64;
 
 /// Reads and checks a whole problem.
 pub(super) fn problem(text: &str, origin: &Path) -> Result<Problem, ProblemError> {
-    let source = Source { text, path: origin };
-    let file: ProblemFile = toml::from_str(text).map_err(|error| source.not_parsed(&error))?;
+    let source = Source::new(text, origin);
+    let file: ProblemFile = source.parse()?;
     let gpu = gpu(&file, &source)?;
     let mut notes = Vec::new();
     if let Some(gpu) = gpu.as_ref().filter(|gpu| file.slices.is_some() && gpu.is_inferred()) {
@@ -39,7 +39,7 @@ pub(super) fn problem(text: &str, origin: &Path) -> Result<Problem, ProblemError
         Reader { source: &source, devices: &devices, gpu: gpu.as_ref(), measured: measured.as_ref() };
     Ok(Problem {
         name: origin.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        gpus: file.gpus.as_ref().map(|gpus| source.whole("", "gpus", gpus, MOST_GPUS)).transpose()?,
+        gpus: file.gpus.as_ref().map(|gpus| source.whole("", "gpus", gpus, 1, MOST_GPUS)).transpose()?,
         models: reader.models(&file)?,
         devices,
         units_per_gpu,
@@ -62,7 +62,7 @@ fn devices(
 ) -> Result<(Vec<Device>, u32), ProblemError> {
     let Some(slices) = &file.slices else {
         let memory_mib = match (&file.gpu_memory_mib, gpu.and_then(|gpu| Some(&gpu.profiles[gpu.whole()?]))) {
-            (Some(memory), _) => source.number("", "gpu_memory_mib", memory, false, MOST_MIB)?,
+            (Some(memory), _) => source.positive("", "gpu_memory_mib", memory, MOST_MIB)?,
             (None, Some(whole)) => whole.memory_mib,
             (None, None) => {
                 let message = "gpu_memory_mib is missing; give it, or gpu = \"H200-141GB\"";
@@ -122,7 +122,7 @@ impl Measured {
         gpu: Option<&GpuModel>,
     ) -> Result<Option<Measured>, ProblemError> {
         let Some(path) = &file.profiles else { return Ok(None) };
-        let full = source.path.parent().unwrap_or(Path::new("")).join(path.get_ref());
+        let full = source.folder().join(path.get_ref());
         if !full.is_file() {
             let message = format!("profiles: there is no file {}", full.display());
             return Err(source.invalid(Some(path.span()), message));
@@ -216,7 +216,7 @@ impl Reader<'_> {
         let who = format!("model {:?}: ", file.name.get_ref());
         let missing = |message: &str| source.invalid(Some(spanned.span()), format!("{who}{message}"));
         let given = |key: &str, value: &Option<Spanned<f64>>| {
-            value.as_ref().map(|value| source.number(&who, key, value, true, MOST_MIB)).transpose()
+            value.as_ref().map(|value| source.not_negative(&who, key, value, MOST_MIB)).transpose()
         };
         let found = match (&file.profile, &file.measured) {
             (Some(entry), None) if self.devices.iter().all(|device| device.slice.is_none()) => {
@@ -241,8 +241,8 @@ impl Reader<'_> {
         let activation_mib = given("activation_mib", &file.activation_mib)?.or(found.activation_mib);
         Ok(Model {
             name: file.name.get_ref().clone(),
-            rate_rps: source.number(&who, "rate_rps", &file.rate_rps, false, MOST_RPS)?,
-            slo_ms: source.number(&who, "slo_ms", &file.slo_ms, false, LONGEST_MS)?,
+            rate_rps: source.positive(&who, "rate_rps", &file.rate_rps, MOST_RPS)?,
+            slo_ms: source.positive(&who, "slo_ms", &file.slo_ms, LONGEST_MS)?,
             weights_mib: weights_mib
                 .ok_or_else(|| missing("weights_mib is missing, and was not measured"))?,
             activation_mib: activation_mib.unwrap_or(0.0),
@@ -256,9 +256,9 @@ impl Reader<'_> {
         entry: &ProfileEntry,
         at: &Spanned<ProfileEntry>,
     ) -> Result<LatencyProfile, ProblemError> {
-        let alpha_ms = self.source.number(who, "profile.alpha_ms", &entry.alpha_ms, true, LONGEST_MS)?;
-        let beta_ms = self.source.number(who, "profile.beta_ms", &entry.beta_ms, true, LONGEST_MS)?;
-        let max_batch = self.source.whole(who, "profile.max_batch", &entry.max_batch, LARGEST_BATCH)?;
+        let alpha_ms = self.source.not_negative(who, "profile.alpha_ms", &entry.alpha_ms, LONGEST_MS)?;
+        let beta_ms = self.source.not_negative(who, "profile.beta_ms", &entry.beta_ms, LONGEST_MS)?;
+        let max_batch = self.source.whole(who, "profile.max_batch", &entry.max_batch, 1, LARGEST_BATCH)?;
         LatencyProfile::linear(alpha_ms, beta_ms, max_batch)
             .map_err(|error| self.source.invalid(Some(at.span()), format!("{who}profile: {error}")))
     }

@@ -90,7 +90,7 @@ fn catalogue(file: &ProblemFile, source: &Source<'_>) -> Result<Catalogue, Probl
 }
 
 fn beside(source: &Source<'_>, path: &str) -> PathBuf {
-    source.path.parent().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
+    source.folder().join(path)
 }
 
 /// The class of devices that a profile of a pool's GPU is measured as: by its full name, or by its short one.

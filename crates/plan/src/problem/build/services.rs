@@ -79,7 +79,7 @@ fn read(
         let model = file.model.get_ref();
         let near = suggestion(model, &models);
         let near =
-            if near.contains("known here") { format!("; it has {} models", models.len()) } else { near };
+            if near.contains("did you mean") { near } else { format!("; it has {} models", models.len()) };
         let files: Vec<&str> = pools.iter().map(|pool| pool.measured.name()).collect();
         return Err(source
             .invalid(Some(file.model.span()), format!("{who}{} has no model {model:?}{near}", files[0])));

@@ -2,7 +2,7 @@
 
 use downbeat_milp::Status;
 
-use super::{FINEST, MOST_PATTERNS, Search};
+use super::{FINEST, MOST_COUNTS, MOST_PATTERNS, Search};
 use crate::prices::cover::Pattern;
 use crate::prices::dual::Prices;
 use crate::solver::{Bound, Unsolved};
@@ -17,7 +17,46 @@ impl Search<'_> {
             return Ok(proved);
         }
         self.grain = FINEST;
-        self.settle_by_model(prices)
+        if self.settle_by_model(prices)? {
+            return Ok(true);
+        }
+        self.settle_by_counts(prices)
+    }
+
+    /// Where costs are too close for integer programs to tell apart: one program for each number of GPUs that would be cheaper than the best plan and is not
+    /// yet ruled out. In these programs all numbers are whole. Whether the best plan is proved.
+    fn settle_by_counts(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        let Some(cheaper) = self.problem.counts_between(self.bound.cost, self.cost(), MOST_COUNTS) else {
+            return Ok(false);
+        };
+        let gap = (self.cost() - prices.bound).max(0.0) + 1e-6;
+        let most = MOST_PATTERNS / self.problem.services.len().max(1);
+        let (patterns, complete) = self.patterns_within(prices, gap, most);
+        if !complete {
+            return Ok(false);
+        }
+        let groups = self.problem.cost_groups();
+        for counts in cheaper {
+            let cost: f64 =
+                groups.iter().zip(&counts).map(|(group, &count)| group.cost * f64::from(count)).sum();
+            self.prove(cost, "numbers of GPUs");
+            let mut model = PatternModel::new(self.problem, &patterns, 0.0, f64::MAX);
+            for (group, &count) in groups.iter().zip(&counts) {
+                model.limit_pools(&group.pools, count);
+            }
+            // Any plan will do.
+            let answer = model.solve(self.run, 1e9)?;
+            match &answer.values {
+                Some(values) => {
+                    self.offer(model.allocation(values));
+                    return Ok(self.is_proved());
+                }
+                None if answer.status == Status::Infeasible => {}
+                None => return Ok(false),
+            }
+        }
+        self.prove(self.cost(), "numbers of GPUs");
+        Ok(self.is_proved())
     }
 
     fn settle_by_model(&mut self, prices: &Prices) -> Result<bool, Unsolved> {

@@ -1,4 +1,10 @@
-//! What every page shares: the shell, headline tiles, figures, legends and tabs.
+//! What every page that Downbeat draws shares: the shell and its style, headline tiles, figures, legends and tabs.
+//!
+//! A page is one file: it opens from disk, needs no network, prints, and follows the reader's colours. Every string passes through `maud`, which
+//! escapes it.
+
+#[cfg(test)]
+mod tests;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -15,6 +21,18 @@ pub fn colour(index: usize) -> String {
 
 /// A whole page. `foot` says how its numbers are meant.
 pub fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup, foot: &str) -> String {
+    styled_page("", title, kicker, lead, body, foot)
+}
+
+/// A whole page with drawings of its own kind: `style` is CSS for these, beside what all pages share.
+pub fn styled_page(
+    style: &str,
+    title: &str,
+    kicker: &str,
+    lead: &Markup,
+    body: &Markup,
+    foot: &str,
+) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -23,7 +41,7 @@ pub fn page(title: &str, kicker: &str, lead: &Markup, body: &Markup, foot: &str)
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Downbeat" }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(style)) }
             }
             body {
                 header {
@@ -73,6 +91,7 @@ impl Mood {
 }
 
 /// One headline number.
+#[derive(Clone, Debug)]
 pub struct Tile {
     /// What it is.
     pub what: &'static str,
@@ -82,6 +101,13 @@ pub struct Tile {
     pub note: String,
     /// How it is meant.
     pub mood: Mood,
+}
+
+impl Tile {
+    /// A number that is neither good nor bad.
+    pub fn neutral(what: &'static str, value: impl Into<String>, note: impl Into<String>) -> Tile {
+        Tile { what, value: value.into(), note: note.into(), mood: Mood::Neutral }
+    }
 }
 
 /// A row of headline numbers.
