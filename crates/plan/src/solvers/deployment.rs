@@ -176,13 +176,15 @@ impl<'a> Deployment<'a> {
         (0..self.lacking.len()).filter(|&service| self.lacking[service] > 0.0).collect()
     }
 
+    /// Whether the configuration's pool has GPUs left.
+    pub(super) fn is_open(&self, configuration: usize) -> bool {
+        self.left_in_pool[self.problem.configurations[configuration].pool] > 0
+    }
+
     /// Configurations of pools that have GPUs left; all of them where none has.
     pub(crate) fn open_configurations(&self) -> Vec<usize> {
         let all = 0..self.problem.configurations.len();
-        let open: Vec<usize> = all
-            .clone()
-            .filter(|&index| self.left_in_pool[self.problem.configurations[index].pool] > 0)
-            .collect();
+        let open: Vec<usize> = all.clone().filter(|&index| self.is_open(index)).collect();
         if open.is_empty() { all.collect() } else { open }
     }
 

@@ -206,11 +206,13 @@ impl<'a> Search<'a> {
         let rounding = Rounding { problem: self.problem, patterns, prices: &prices.slices, limited };
         let mut budget = self.bound.cost;
         let mut stride = self.step();
+        // Where pools are so small that there is no plan yet, one is wanted at any price, also when it is time to stop.
+        let patient = Run { stop: if self.best.is_some() { self.run.stop } else { &|| false }, ..*self.run };
         for _ in 0..MOST_BUDGETS {
-            if budget >= self.cost() || (self.run.stop)() {
+            if budget >= self.cost() || (patient.stop)() {
                 return;
             }
-            if let Some(allocation) = rounding.within(budget, self.run) {
+            if let Some(allocation) = rounding.within(budget, &patient) {
                 self.offer(allocation);
                 return;
             }

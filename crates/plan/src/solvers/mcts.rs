@@ -5,7 +5,7 @@
 //! at random, from remembered pools of good GPUs by coarse type of the completion vector.
 //!
 //! Where this departs: a tree over hundreds of GPUs is never searched deep, so that each begins from the best deployment so far with some of its GPUs taken
-//! away, few of them at first and all in the end; playouts score GPUs by several tastes (`taste.rs`), not by the published one alone; and a
+//! away, all of them at first and few in the end; playouts score GPUs by several tastes (`taste.rs`), not by the published one alone; and a
 //! playout is cut short when it cannot be as good as the best plan.
 
 use super::Greedy;
@@ -21,7 +21,7 @@ use crate::solver::{Progress, Run, Solved, Solver, Unsolved};
 pub struct Mcts;
 
 /// The shares of the GPUs that are taken away, in turn.
-const TAKEN_AWAY: [f64; 7] = [0.03, 0.06, 0.12, 0.25, 0.5, 0.75, 1.0];
+const TAKEN_AWAY: [f64; 7] = [1.0, 0.75, 0.5, 0.25, 0.12, 0.06, 0.03];
 /// Trees of each share that are searched without a better plan.
 const TREES: u32 = 4;
 /// Playouts without a better plan after which a tree is left.
@@ -37,7 +37,7 @@ impl Solver for Mcts {
     }
 
     fn about(&self) -> &'static str {
-        "MIG-serving's slow algorithm: Monte-Carlo tree search from greedy's plan"
+        "MIG-serving's slow algorithm: Monte-Carlo tree search"
     }
 
     fn solve(&self, problem: &Problem, run: &Run<'_>) -> Result<Solved, Unsolved> {

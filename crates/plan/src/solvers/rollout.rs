@@ -7,6 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::deployment::{Deployment, Filled};
 use super::fit::fit_rest;
+use super::greedy::over_limit;
 use super::taste::{Taste, Worth};
 use crate::problem::Problem;
 use crate::solver::Run;
@@ -69,7 +70,7 @@ impl<'a> Rollout<'a> {
             state.add(&gpu);
             added.push(gpu);
         }
-        Some(added)
+        over_limit(state.problem, &state.allocation).is_none().then_some(added)
     }
 
     /// Adds GPUs all at once: for each service the cheapest slices that serve the rest of it, at prices that are changed a little each time, packed.
@@ -85,8 +86,10 @@ impl<'a> Rollout<'a> {
     fn step(&mut self, state: &Deployment<'_>) -> Option<Filled> {
         let kind = coarse_type(state);
         let remembered = self.pools[self.taste].get(&kind).and_then(|pool| {
+            // Remembered from when there were GPUs that are all taken now.
+            let open = pool.iter().filter(|gpu| state.is_open(gpu.configuration));
             let scored: Vec<Filled> =
-                pool.iter().map(|gpu| Filled { score: state.score(gpu), ..gpu.clone() }).collect();
+                open.map(|gpu| Filled { score: state.score(gpu), ..gpu.clone() }).collect();
             let best = scored.iter().map(|gpu| gpu.score).fold(0.0, f64::max);
             let was = pool.iter().map(|gpu| gpu.score).fold(0.0, f64::max);
             (best > STALE * was).then_some(scored)

@@ -12,13 +12,17 @@ use crate::solvers::patterns::PatternModel;
 impl Search<'_> {
     /// By the integer program that settles it, once more with a finer grain where costs have no step. Whether the best plan is proved.
     pub(super) fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
-        let proved = self.settle_by_model(prices)?;
-        if proved || self.whole_step().is_some() || self.best.is_none() {
-            return Ok(proved);
-        }
-        self.grain = FINEST;
         if self.settle_by_model(prices)? {
             return Ok(true);
+        }
+        if self.best.is_none() {
+            return Ok(false);
+        }
+        if self.whole_step().is_none() {
+            self.grain = FINEST;
+            if self.settle_by_model(prices)? {
+                return Ok(true);
+            }
         }
         self.settle_by_counts(prices)
     }
@@ -26,6 +30,9 @@ impl Search<'_> {
     /// Where costs are too close for integer programs to tell apart: one program for each number of GPUs that would be cheaper than the best plan and is not
     /// yet ruled out. In these programs all numbers are whole. Whether the best plan is proved.
     fn settle_by_counts(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
+        if (self.run.stop)() {
+            return Ok(false);
+        }
         let Some(cheaper) = self.problem.counts_between(self.bound.cost, self.cost(), MOST_COUNTS) else {
             return Ok(false);
         };
