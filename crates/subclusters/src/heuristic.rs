@@ -2,8 +2,9 @@
 //!
 //! Models are put where they add least, the largest first. Then, again and again, some sub-clusters are taken apart, with their
 //! models put back in another order. Of equal divisions the one whose spare capacity lies in fewer places counts as better, because
-//! there it may add up to a device that is not needed. What is worse is gone on from now and then: often at first, ever more seldom
-//! as a cycle of the search cools down, and then again (simulated annealing).
+//! there it may add up to a device that is not needed. What is worse is gone on from now and then, whatever it is. When that finds nothing
+//! better any more among tens or hundreds of models, the search goes on in cycles: what is a little worse is often gone on from at first,
+//! and ever more seldom as a cycle cools down (simulated annealing).
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,19 @@ use crate::division::{Division, NOWHERE, Rank};
 use crate::need::Needs;
 use crate::previous::Homes;
 
-/// Rounds without gain after which the search ends: so many for each pair of models...
-const ROUNDS_PER_PAIR: usize = 200;
+/// Rounds without gain after which the search anneals or ends: so many for each model...
+const ROUNDS_PER_MODEL: usize = 1_000;
 
 /// ...but no more than so many divided by the number of models, because rounds of many models take longer; and no fewer than these.
-const ROUNDS: usize = 6_000_000;
+const ROUNDS: usize = 2_000_000;
 const LEAST_ROUNDS: usize = 3_000;
+
+/// Rounds of annealing without gain after which the search ends: so many for each pair of models, and no more than so many.
+const ROUNDS_PER_PAIR: usize = 200;
+const MOST_ROUNDS: usize = 200_000;
+
+/// More models than these are not annealed: there it takes minutes.
+const MOST_ANNEALED: usize = 100;
 
 /// The most sub-clusters that are taken apart at once.
 const MOST_GROUPS: usize = 4;
@@ -36,7 +44,16 @@ const BLINKS: [f64; 4] = [0.0, 0.04, 0.15, 0.4];
 /// alone is better off elsewhere, which best fit does not see.
 const GATHERING: f64 = 0.15;
 
-/// Rounds from hot to cold.
+/// How often a division that gathers less of what is to spare is gone on from...
+const DRIFT: f64 = 0.1;
+
+/// ...how often one that costs a device more...
+const LEAP: f64 = 0.01;
+
+/// ...and after how many rounds without gain the search goes back to the best one.
+const RETURN: usize = 300;
+
+/// Rounds of annealing from hot to cold.
 const CYCLE: usize = 1_000;
 
 /// How many devices worse a division may well be at the beginning of a cycle: one of these in turn...
@@ -66,10 +83,13 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
     let mut best = current.clone();
     (search.on_better)(best.cost);
     let models = needs.models().max(1);
-    let patience = (ROUNDS_PER_PAIR * models * models).min(ROUNDS / models).max(LEAST_ROUNDS);
-    let (mut idle, mut round) = (0, 0);
+    let patience = (ROUNDS_PER_MODEL * models).min(ROUNDS / models).max(LEAST_ROUNDS);
+    let annealing = (ROUNDS_PER_PAIR * models * models).min(MOST_ROUNDS);
+    let annealing = if models <= MOST_ANNEALED { annealing } else { 0 };
+    let device = needs.units.iter().copied().max().unwrap_or(1);
+    let mut idle = 0;
     // A division with as few units and no moves cannot be bettered.
-    while idle < patience && !(search.stop)() && (best.cost > search.enough || best.moves > 0) {
+    while idle < patience + annealing && !(search.stop)() && (best.cost > search.enough || best.moves > 0) {
         idle += 1;
         let before = current.rank();
         let taken = ruin(&mut current, &mut random);
@@ -79,9 +99,18 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
             recreate(&mut current, needs, &taken, &mut random)
         };
         let after = current.rank();
-        let worse = (height(needs, after) - height(needs, before)) / heat(round);
-        round += 1;
-        if !put_back || !(worse <= 0.0 || random.random_bool((-worse).exp())) {
+        let goes_on = match idle.checked_sub(patience) {
+            None => {
+                after <= before
+                    || (after.cost <= best.cost && random.random_bool(DRIFT))
+                    || (after.cost <= best.cost + device && random.random_bool(LEAP))
+            }
+            Some(round) => {
+                let worse = (height(device, after) - height(device, before)) / heat(round);
+                worse <= 0.0 || random.random_bool((-worse).exp())
+            }
+        };
+        if !put_back || !goes_on {
             restore(&mut current, &taken);
         } else if after < best.rank() {
             if after.cost < best.cost {
@@ -89,6 +118,9 @@ pub(crate) fn search<'a>(needs: &'a Needs, homes: &'a Homes, search: &Search<'_>
                 idle = 0;
             }
             best.clone_from(&current);
+        }
+        if idle < patience && idle % RETURN == RETURN - 1 {
+            current.clone_from(&best);
         }
     }
     Some(best)
@@ -101,8 +133,8 @@ fn heat(round: usize) -> f64 {
 }
 
 /// A rank in one number, in devices: a device that is wholly to spare is as good as one less.
-fn height(needs: &Needs, rank: Rank) -> f64 {
-    let device = needs.units.iter().copied().max().unwrap_or(1) as f64;
+fn height(device: u64, rank: Rank) -> f64 {
+    let device = device as f64;
     rank.cost as f64 / device + MOVE * rank.moves as f64 - rank.gathered as f64 / 1e6 / (device * device)
 }
 

@@ -43,6 +43,40 @@ fn from_wherever_a_transition_was_left_another_one_finishes_the_job() {
     }
 }
 
+/// Stopped after its first, second, ... step, what remains of a transition ends where the whole would have.
+#[test]
+fn after_every_prefix_of_a_transition_the_rest_can_be_planned() {
+    let catalogue = Catalogue::builtin();
+    let gpu = catalogue.find("H200").unwrap();
+    for seed in 0..6 {
+        let mut random = Random::new(gpu, 3, 500 + seed);
+        let (from, to) = (random.layout(3, 0.1), random.layout(2, 0.0));
+        let driver = if seed % 2 == 0 { Driver::Nvml } else { Driver::MigParted };
+        let comparison = Comparison { services_may_differ: true, ..Comparison::default() };
+        let options = Options { driver, comparison, ..Options::default() };
+        let whole = plan(&from, &to, &catalogue, &options).unwrap();
+        let ids: Vec<u32> = whole.steps.iter().map(|step| step.id).collect();
+        for length in 0..=ids.len() {
+            let state = state_after(&from, &whole, &ids[..length], &[]).unwrap();
+            let rest = plan(&state, &to, &catalogue, &options)
+                .unwrap_or_else(|error| panic!("seed {seed}, after {length} steps: {error}"));
+            let all: Vec<u32> = rest.steps.iter().map(|step| step.id).collect();
+            let end = state_after(&state, &rest, &all, &[]).unwrap();
+            let running = |layout: &Layout| {
+                let on = |gpu: &Gpu| {
+                    let number = gpu.gpu;
+                    let names = gpu.instances.iter().map(move |instance| {
+                        (number, instance.start, instance.profile.clone(), instance.service.clone())
+                    });
+                    names.collect::<Vec<_>>()
+                };
+                layout.gpus.iter().flat_map(on).collect::<std::collections::BTreeSet<_>>()
+            };
+            assert_eq!(running(&end), running(&to), "seed {seed}, after {length} steps");
+        }
+    }
+}
+
 #[test]
 fn a_state_that_cannot_be_is_refused() {
     let catalogue = Catalogue::builtin();

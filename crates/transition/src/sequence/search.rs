@@ -47,6 +47,9 @@ pub(crate) enum Searched {
     Unknown,
 }
 
+/// How many sets of seats are looked at for each state that may be made.
+const TRIES_PER_STATE: usize = 50;
+
 /// Second layouts may fit into several cuts; beyond so many, nothing is searched backwards.
 const ENDS_MAX: usize = 64;
 
@@ -57,7 +60,12 @@ pub(crate) fn search(case: &Case, driver: Driver, spares: usize, effort: Effort)
         start.open_spare();
     }
     let Some(seats) = Seats::new(&start.case, driver) else { return Searched::Unknown };
-    let mut moves = Moves { seats: &seats, case: &start.case, left: effort.states };
+    let mut moves = Moves {
+        seats: &seats,
+        case: &start.case,
+        left: effort.states,
+        tries: TRIES_PER_STATE * effort.states,
+    };
     let first = start_of(&start.case, &seats);
     let is_first = (0..seats.all.len()).map(|seat| first.contains(&(seat as SeatIndex))).collect();
     let is_last = seats.all.iter().map(|seat| seat.is_wanted).collect();

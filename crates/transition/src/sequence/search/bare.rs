@@ -10,8 +10,10 @@ pub(super) type Bare = Vec<SeatIndex>;
 pub(super) struct Moves<'a> {
     pub(super) seats: &'a Seats,
     pub(super) case: &'a Case,
-    /// States that may still be made, equal ones included.
+    /// States that may still be made, equal ones included; none when [`tries`](Self::tries) are used up.
     pub(super) left: usize,
+    /// Sets of seats that may still be looked at, most of which serve too little.
+    pub(super) tries: usize,
 }
 
 impl Moves<'_> {
@@ -93,6 +95,11 @@ impl Moves<'_> {
         }
         for (index, &seat) in rooms.iter().enumerate() {
             if self.left == 0 {
+                return;
+            }
+            self.tries = self.tries.saturating_sub(1);
+            if self.tries == 0 {
+                self.left = 0;
                 return;
             }
             if taken.is_empty() || seats.fits(state.iter().chain(taken.iter()).copied(), seat) {
