@@ -64,7 +64,8 @@ impl ArrivalRate {
             (self.rows, self.squared_rows) = (rows_f64, rows_f64 * rows_f64);
         } else {
             // Deadlines differ from request to request; a mean over the last dozens follows changes and ignores strays.
-            let gap_ns = now.since(self.last).as_nanos() as f64;
+            // By way of a signed number, which a processor converts in one step; the clock stops long before its end.
+            let gap_ns = now.since(self.last).as_nanos().cast_signed() as f64;
             self.gap_ns += WEIGHT * (gap_ns - self.gap_ns);
             self.squared_gap += WEIGHT * (gap_ns * gap_ns - self.squared_gap);
             // Where every request has one row, there is nothing to learn.

@@ -147,10 +147,9 @@ impl<P: Policy> Shard<P> {
     /// Queues a request that has just arrived. `true` where its model is to make a new offer.
     #[inline]
     pub fn arrive(&mut self, now: Time, request: &Request) -> Result<bool, Outcome> {
-        match self.model_mut(request.model) {
-            Some(model) => model.arrive(now, &bounded(request)),
-            None => Err(Outcome::UnknownModel),
-        }
+        let Some(model) = self.model_mut(request.model) else { return Err(Outcome::UnknownModel) };
+        // Hardly any needs a copy.
+        if is_bounded(request) { model.arrive(now, request) } else { model.arrive(now, &bounded(request)) }
     }
 
     /// Takes a request whose client has gone out of its queue; `false` where it does not wait. If it runs, that is noted.
@@ -299,6 +298,12 @@ impl<P: Policy> Shard<P> {
     }
 }
 
+#[inline]
+fn is_bounded(request: &Request) -> bool {
+    request.rows.wrapping_sub(1) <= LARGEST_BATCH && request.deadline <= LAST_DEADLINE
+}
+
+#[cold]
 fn bounded(request: &Request) -> Request {
     // One row more than any profile describes is too many like any other number.
     let rows = request.rows.clamp(1, LARGEST_BATCH + 1);
