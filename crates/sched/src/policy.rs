@@ -167,8 +167,8 @@ impl Pressure {
     /// allows.
     pub const ALL_BUSY_MAX: f64 = 0.005;
 
-    /// On so few devices nothing is even enough to be relied on.
-    const RANDOM_MIN: f64 = 3.0;
+    /// On so few devices nothing is even enough to be relied on: batches that take a little longer than predicted are not.
+    const RANDOM_MIN: f64 = 6.0;
 
     /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
     /// where there are too few.

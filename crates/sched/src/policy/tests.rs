@@ -14,14 +14,14 @@ fn randomness(needs: &[f64], deviation: f64) -> f64 {
     Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter)
 }
 
-/// Sixteen models that need a device each scatter by a quarter each: 4 of 16. Bursts that vary by 2 devices make it 8 of 16. On
-/// three devices everything is random.
+/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that vary by 2 devices make it 12 of 32. On
+/// six devices everything is random.
 #[test]
-fn what_is_random_is_what_scatters_and_bursts_and_at_least_three_devices() {
-    assert_eq!(randomness(&[1.0; 16], 0.0), 0.25);
-    assert_eq!(randomness(&[1.0; 16], 2.0), 0.5);
-    assert_eq!(randomness(&[12.0], 0.0), 0.25);
-    assert_eq!(randomness(&[3.0], 0.0), 1.0);
+fn what_is_random_is_what_scatters_and_bursts_and_at_least_six_devices() {
+    assert_eq!(randomness(&[1.0; 32], 0.0), 0.25);
+    assert_eq!(randomness(&[1.0; 32], 2.0), 0.375);
+    assert_eq!(randomness(&[12.0], 0.0), 0.5);
+    assert_eq!(randomness(&[6.0], 0.0), 1.0);
     assert_eq!(randomness(&[], 0.0), 1.0);
 }
 
