@@ -27,7 +27,7 @@ test: setup-test setup-runtime setup-solver ## Check format and lints, build the
 	@$(MAKE) --no-print-directory test-clients
 	@$(MAKE) --no-print-directory test-threads
 	$(CARGO) nextest run --workspace --locked --no-fail-fast
-	SCHEDULER_THREADS=3 $(CARGO) nextest run -p downbeat --locked --no-fail-fast --test serve --test soak
+	SCHEDULER_THREADS=3 $(CARGO) nextest run --workspace --locked --no-fail-fast -E 'package(downbeat) & (binary(serve) | binary(soak))'
 
 test-threads: ## Model-check what the scheduler's threads share: every order of steps, with loom
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked -p downbeat-shards --release --lib --target-dir target/loom model_checks
