@@ -34,6 +34,7 @@ enum What {
     "  downbeat bench scheduler --models 13 --shards 13 --rate 20000000 --pin --spin\n",
     "  downbeat bench scheduler --models 10000 --gpus 50000 --shards 13 --zipf 0.9 --rate 10000000 --pin --spin\n",
     "  downbeat bench scheduler --models 10000 --gpus 5000 --zipf 0.9 --rate 500000 --compare\n",
+    "  downbeat bench scheduler --rate 200000 --churn 1000\n",
     "  downbeat bench scheduler --models 4 --shards 4 --rate max --pin --spin --format json | jq .requests_per_s\n",
     "\n",
     "100 us pass from scheduler to device and 50 us for each request's data; 2 ms of the SLO are kept for the response."
@@ -81,6 +82,9 @@ struct SchedulerArguments {
     /// Bind each thread to a processor of its own
     #[arg(long)]
     pin: bool,
+    /// So many times a second a device leaves or fails and comes back, or a model is removed and added
+    #[arg(long, value_name = "N", default_value_t = 0.0)]
+    churn: f64,
     /// Run the same requests through the single-threaded scheduler in virtual time, too
     #[arg(long)]
     compare: bool,
@@ -169,6 +173,7 @@ fn measure(arguments: &SchedulerArguments, rate: f64, duration_s: f64) -> anyhow
         warmup: Span::from_secs_f64(arguments.warmup),
         spin: arguments.spin,
         pin: arguments.pin,
+        churn: arguments.churn,
         seed: arguments.seed,
     };
     if arguments.gpus.is_none() {

@@ -1,6 +1,7 @@
 //! A load for the scheduler alone: requests that are made up on the shards' threads, devices that are emulated.
 
 mod account;
+mod churn;
 mod devices;
 mod generator;
 mod single;
@@ -58,6 +59,8 @@ pub struct Load {
     pub spin: bool,
     /// Threads are bound to processors.
     pub pin: bool,
+    /// How many devices and models come and go every second meanwhile.
+    pub churn: f64,
     /// What all randomness grows from.
     pub seed: u64,
 }
@@ -98,7 +101,7 @@ impl Load {
         let settings = Settings {
             delays: DELAYS,
             domains: self.domains,
-            models: self.models,
+            models: self.models + churn::PASSING_MODELS,
             gpus: self.gpus,
             spin: self.spin,
             pin: self.pin,
@@ -135,6 +138,9 @@ impl Load {
         let cpu = account::CpuMeter::start();
         sleep_until(&clock, account.measured_from());
         let cpu_from = cpu.used();
+        if self.churn > 0.0 {
+            self.come_and_go(&runtime, &clock, &profile, account.measured_until())?;
+        }
         sleep_until(&clock, account.measured_until());
         let cpu_used = cpu.used() - cpu_from;
         sleep_until(&clock, account.measured_until() + self.slo + SETTLING);
@@ -177,6 +183,12 @@ impl Load {
         }
         if !(self.rate > 0.0 && self.rate <= 1e9) {
             return invalid(format!("the rate must be above 0 and at most 1e9 (is {})", self.rate));
+        }
+        if !(0.0..=1e5).contains(&self.churn) {
+            return invalid(format!(
+                "what comes and goes must be from 0 to 1e5 a second (is {})",
+                self.churn
+            ));
         }
         if !(0.0..=10.0).contains(&self.zipf) {
             return invalid(format!("the exponent of popularity must be from 0 to 10 (is {})", self.zipf));

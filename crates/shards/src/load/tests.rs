@@ -18,6 +18,7 @@ fn small() -> Load {
         warmup: Span::from_millis(200),
         spin: false,
         pin: false,
+        churn: 0.0,
         seed: 1,
     }
 }
@@ -34,12 +35,19 @@ fn every_request_of_a_load_is_accounted_for() {
 }
 
 #[test]
+fn every_request_is_accounted_for_while_devices_and_models_come_and_go() {
+    let report = Load { churn: 500.0, ..small() }.run().unwrap();
+    assert!(report.offered > 2_000 && report.unfinished == 0.0, "{report:?}");
+}
+
+#[test]
 fn a_load_that_makes_no_sense_is_refused_with_a_reason() {
     let refused = |load: Load| match load.run() {
         Err(LoadError::Invalid(message)) => message,
         other => panic!("{other:?}"),
     };
     assert!(refused(Load { models: 1, ..small() }).contains("2 shards for 1 models"));
+    assert!(refused(Load { churn: -1.0, ..small() }).contains("comes and goes"));
     assert!(refused(Load { rate: f64::NAN, ..small() }).contains("rate"));
     assert!(refused(Load { slo: Span::from_millis(4), ..small() }).contains("cannot be met"));
     assert!(refused(Load { gpus: 1, ..small() }).contains("2 domains for 1 devices"));
