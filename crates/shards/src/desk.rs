@@ -136,6 +136,8 @@ impl<P: Policy, H: Host> Desk<P, H> {
         loop {
             let (now, due) = rhythm.now_and_due(|_| self.wake_at());
             if let Some(due) = due {
+                // First what was granted while this thread was away, or its requests would be given up.
+                self.carry_out_orders(now);
                 self.settle(due);
             }
             let Some(worked) = self.turn(now) else { return self.host };
@@ -347,6 +349,8 @@ impl<P: Policy, H: Host> Desk<P, H> {
                         self.homes[model.0 as usize] = Home::Away(to);
                         let domain = seat.domain;
                         self.colleagues[usize::from(to)].tell(Command::Adopt { domain, model, moving });
+                    } else {
+                        self.cells.of(model).carry_out();
                     }
                 }
                 Home::Away(now_at) => {

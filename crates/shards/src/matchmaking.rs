@@ -37,6 +37,9 @@ pub(crate) enum Command {
 /// What is taken in one turn from each source, so that what comes from one does not keep the others waiting.
 const AT_ONCE: usize = 256;
 
+/// Of reports more: a shard that shares the thread and finds no room for another could not go on.
+const REPORTS_AT_ONCE: usize = 2_048;
+
 /// What connects the matchmaker to one shard.
 pub(crate) struct Link {
     pub(crate) orders: Producer<Order>,
@@ -114,7 +117,7 @@ impl<P: Policy> Matchmaking<P> {
     pub(crate) fn turn(&mut self, now: Time) -> Option<bool> {
         let mut worked = false;
         for link in 0..self.links.len() {
-            for _ in 0..AT_ONCE {
+            for _ in 0..REPORTS_AT_ONCE {
                 let Some(report) = self.links[link].reports.pop() else { break };
                 self.report(link, report);
                 worked = true;

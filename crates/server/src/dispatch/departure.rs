@@ -84,11 +84,13 @@ impl Dispatcher {
     pub(super) fn lost(&self, model: ModelId, id: RequestId) -> bool {
         let Some(instance) = self.numbers.owner(model) else { return false };
         let mut state = instance.lock();
-        let Some(held) = state.jobs.get_mut(&id) else { return false };
+        let Some(held) = state.held(id, model) else { return false };
         // It may have been on its way to a device that was gone already.
         let was_there = std::mem::take(&mut held.running);
         held.lost += u32::from(was_there);
-        let (again, priority) = (held.lost < LOST_MAX, held.job.priority);
+        // Nor is it, where nobody waits for it any more.
+        let again = held.lost < LOST_MAX && !held.job.reply.is_closed();
+        let priority = held.job.priority;
         if was_there {
             instance.waits(&mut state, priority);
         }
@@ -99,6 +101,9 @@ impl Dispatcher {
     pub(super) fn refuse(&self, now: Time, model: ModelId, id: RequestId, outcome: Outcome) {
         let Some(instance) = self.numbers.owner(model) else { return };
         let mut state = instance.lock();
+        if state.held(id, model).is_none() {
+            return;
+        }
         let Some(held) = state.jobs.remove(&id) else { return };
         if outcome == Outcome::Expired {
             self.doubt(&instance, &mut state, model);

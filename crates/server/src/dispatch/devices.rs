@@ -92,9 +92,8 @@ impl Devices {
         }
     }
 
-    /// `false` where there was no such device.
-    pub(super) fn fail(&self, gpu: GpuId) -> bool {
-        let Some(device) = self.lock().remove(&gpu) else { return false };
+    pub(super) fn fail(&self, gpu: GpuId) {
+        let Some(device) = self.lock().remove(&gpu) else { return };
         let mut classes = self.classes();
         if let Some(count) = classes.get_mut(&device.class) {
             *count -= 1;
@@ -102,7 +101,6 @@ impl Devices {
                 classes.remove(&device.class);
             }
         }
-        true
     }
 
     pub(super) fn is_empty(&self) -> bool {

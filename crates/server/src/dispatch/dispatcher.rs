@@ -8,7 +8,7 @@ use crossbeam_channel::Sender;
 use downbeat_oip::Reason;
 use downbeat_profile::{LatencyProfile, Span};
 use downbeat_sched::{Adaptive, BatchId, ClassId, GpuId, ModelId, Need, Request, RequestId, Time};
-use downbeat_shards::{Control, DomainId, Finished, Launch};
+use downbeat_shards::{CLASSES_PER_MODEL, Control, DomainId, Finished, Launch};
 use tokio::sync::oneshot;
 
 use super::devices::{Devices, Sent};
@@ -115,11 +115,18 @@ impl Dispatcher {
                 };
                 self.expect_domain(self.control.leave(DOMAIN, gpu, settled));
             }
-            Command::DevicesFailed { mut gpus } => {
-                gpus.retain(|gpu| self.devices.fail(*gpu));
+            Command::DevicesFailed { gpus } => {
+                gpus.iter().for_each(|gpu| self.devices.fail(*gpu));
+                // Also of those that are not known here: one may be joining at this moment, on another thread.
                 self.expect_domain(self.control.fail(DOMAIN, gpus));
             }
             Command::Deploy { instance, spec } => {
+                if spec.profiles.len() > CLASSES_PER_MODEL {
+                    let classes = spec.profiles.len();
+                    tracing::warn!(
+                        "a model is on {classes} classes of devices, and uses {CLASSES_PER_MODEL} of them"
+                    );
+                }
                 let loaded = Arc::new(Instance::new(instance, spec));
                 self.instances.write().unwrap_or_else(PoisonError::into_inner).insert(instance, loaded);
             }
@@ -180,10 +187,12 @@ impl Dispatcher {
     ) -> Result<Option<Time>, Empty> {
         let instance = self.numbers.owner(launch.model).ok_or(Empty)?;
         let (mut ids, mut batch) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
+        let mut rows = 0;
         let mut state = instance.lock();
         for request in requests {
-            let Some(held) = state.jobs.get_mut(&request.id) else { continue };
+            let Some(held) = state.held(request.id, launch.model) else { continue };
             ids.push(request.id);
+            rows += held.job.rows;
             batch.push((held.job.rows, Arc::clone(&held.job.inputs)));
             let priority = held.job.priority;
             if !std::mem::replace(&mut held.running, true) {
@@ -194,14 +203,14 @@ impl Dispatcher {
         if ids.is_empty() {
             return Err(Empty);
         }
-        instance.meter.released(launch.rows, launch.reason);
-        self.counts.started(launch.rows);
+        instance.meter.released(rows, launch.reason);
+        self.counts.started(rows);
         let id = launch.batch;
         let sent = Sent {
             batch: id,
             instance: Arc::clone(&instance),
             model: launch.model,
-            rows: launch.rows,
+            rows,
             requests: ids,
             start_at: launch.start_at,
             finish_at: launch.finish_at,
@@ -212,7 +221,7 @@ impl Dispatcher {
             self.recall(&instance, requests);
         } else {
             let expected = launch.finish_at.since(now);
-            let batch = Batch { id, instance: instance.id, rows: launch.rows, expected, requests: batch };
+            let batch = Batch { id, instance: instance.id, rows, expected, requests: batch };
             self.outbox.send(launch.gpu, batch);
         }
         Ok(look_at)
@@ -222,7 +231,7 @@ impl Dispatcher {
     fn recall(&self, instance: &Instance, requests: &[Request]) {
         let mut state = instance.lock();
         for request in requests {
-            let Some(held) = state.jobs.get_mut(&request.id) else { continue };
+            let Some(held) = state.held(request.id, request.model) else { continue };
             let priority = held.job.priority;
             if std::mem::take(&mut held.running) {
                 instance.waits(&mut state, priority);

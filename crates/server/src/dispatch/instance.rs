@@ -110,6 +110,11 @@ impl Instance {
 }
 
 impl State {
+    /// A request as one of a stream. Word of the stream in which it was before, late and from another thread, is none of it.
+    pub(super) fn held(&mut self, id: RequestId, model: ModelId) -> Option<&mut Held> {
+        self.jobs.get_mut(&id).filter(|held| held.model == model)
+    }
+
     /// Requests that wait for a device.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.values().sum()

@@ -3,6 +3,7 @@
 use downbeat_oip::Tensor;
 use downbeat_profile::{LatencyProfile, Span};
 use downbeat_sched::{ClassId, ModelSpec, RequestId, Time};
+use downbeat_shards::CLASSES_PER_MODEL;
 
 use super::correction::{Correction, Trial};
 use crate::intake::DEFAULT_PRIORITY;
@@ -58,7 +59,8 @@ impl Stream {
             (*class, profile.scaled(self.factor(*class)).unwrap_or_else(|_| profile.clone()))
         };
         ModelSpec {
-            profiles: profiles.iter().map(corrected).collect(),
+            // On further ones it does not run; the log says so.
+            profiles: profiles.iter().map(corrected).take(CLASSES_PER_MODEL).collect(),
             default_priority: DEFAULT_PRIORITY,
             // The limit is the model's, over all its streams, and kept by it.
             queue_limit: usize::MAX,

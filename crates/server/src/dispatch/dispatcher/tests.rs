@@ -282,6 +282,19 @@ fn a_worker_that_ends_with_all_its_devices_counts_once() {
     assert!(answer.try_recv().unwrap().is_ok());
 }
 
+/// Word that it has joined may reach the scheduler after it has failed: they come from different threads.
+#[test]
+fn a_device_that_fails_while_it_joins_is_given_nothing() {
+    let mut stage = Stage::new(2);
+    stage.scheduler.dispatcher.devices.fail(GpuId(0));
+    stage.scheduler.handle(ms(0), Command::DevicesFailed { gpus: vec![GpuId(0)] });
+    let (_, mut answer) = stage.submit(ms(0), 40, 4);
+    stage.pass(ms(40));
+    assert_eq!(stage.sent(), [(1, 1)]);
+    stage.finish(ms(40), 0, 10);
+    assert!(answer.try_recv().unwrap().is_ok());
+}
+
 #[test]
 fn a_device_that_comes_back_before_it_is_done_still_answers() {
     let mut stage = Stage::new(1);
