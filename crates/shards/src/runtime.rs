@@ -21,7 +21,6 @@ use crate::settings::{RuntimeError, Settings};
 /// back through bounded queues.
 #[derive(Debug)]
 pub struct Runtime<P: Policy, H> {
-    clock: Clock,
     control: Control<P>,
     shards: Vec<JoinHandle<Vec<H>>>,
     matchmakers: Vec<JoinHandle<()>>,
@@ -74,7 +73,7 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
             let rhythm = rhythm(std::sync::Arc::clone(bell));
             let all = Ensemble::of(assembly);
             shards.push(spawn(settings, "scheduler".to_owned(), processors.next(), || all.run(rhythm()))?);
-            return Ok(Runtime { clock, control, shards, matchmakers });
+            return Ok(Runtime { control, shards, matchmakers });
         }
         for (domain, (part, bell)) in assembly.matchmakers.into_iter().enumerate() {
             let (name, rhythm) = (format!("match-{domain}"), rhythm(bell));
@@ -84,17 +83,7 @@ impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
             let (name, rhythm) = (format!("shard-{index}"), rhythm(bell));
             shards.push(spawn(settings, name, processors.next(), || vec![desk.run(rhythm())])?);
         }
-        Ok(Runtime { clock, control, shards, matchmakers })
-    }
-
-    /// The clock by which the threads go.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// Where models and devices are added and removed.
-    pub fn control(&self) -> &Control<P> {
-        &self.control
+        Ok(Runtime { control, shards, matchmakers })
     }
 
     /// Stops all threads and gives the hosts back. What waits or runs is left as it is.
