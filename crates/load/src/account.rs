@@ -55,7 +55,7 @@ impl Account {
 
     /// Requests on their way.
     pub(crate) fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.load(Ordering::Acquire)
     }
 
     /// Looks at what has been counted so far.
@@ -80,10 +80,14 @@ impl Account {
     }
 
     fn settle(&self, due: Due, sent: Option<Duration>, now: Duration, ending: Ending) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        if !self.counts(due) {
-            return;
+        if self.counts(due) {
+            self.enter(due, sent, now, ending);
         }
+        // Last: whoever sees that nobody waits may close the account.
+        self.waiting.fetch_sub(1, Ordering::Release);
+    }
+
+    fn enter(&self, due: Due, sent: Option<Duration>, now: Duration, ending: Ending) {
         // From when it should have been sent: a client that is late must not make the server look better.
         let latency = now.saturating_sub(due.at);
         let in_time = self.slos[due.model].is_none_or(|slo| latency <= slo);
