@@ -325,7 +325,7 @@ async fn only_the_servers_own_workers_can_tell_it_not_to_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_falls_silent_is_given_up_and_another_runs_what_it_had() {
-    let stage = Stage::with_silence(&["m"], Duration::from_millis(300));
+    let stage = Stage::with_silence(&["m"], Duration::from_secs(1));
     let mut hangs = stage.connect().await;
     let alive = hangs.keep_alive();
     hangs.serve(&stage, &["m"]).await;
@@ -534,8 +534,10 @@ async fn devices_that_are_called_alike_get_names_of_their_own() {
     second.has_loaded(order.instance);
     stage.await_devices(2).await;
     let (one, other) = (stage.infer("m"), stage.infer("m"));
-    first.run().await;
-    second.run().await;
+    // Both before either is done, or one device could run them in turn.
+    let (on_first, on_second) = (first.batch().await, second.batch().await);
+    first.has_run(&on_first);
+    second.has_run(&on_second);
     let mut names = Vec::new();
     for answer in [one, other] {
         names.push(ended(answer).await.unwrap().parameters["downbeat_device"].clone());

@@ -188,6 +188,8 @@ impl Hub {
             let _ = answer("understood");
             return Ok(None);
         }
+        // First: who was welcomed before another has the lower number.
+        let id = WorkerId(self.next_worker.fetch_add(1, Ordering::Relaxed));
         answer("")?;
         let (outgoing, queue) = crossbeam_channel::unbounded();
         let under_way = UnderWay::default();
@@ -202,7 +204,7 @@ impl Hub {
             emulated: hello.devices[device].emulated,
         };
         Ok(Some(Worker {
-            id: WorkerId(self.next_worker.fetch_add(1, Ordering::Relaxed)),
+            id,
             name: hello.name.as_str().into(),
             devices: pools.into_iter().enumerate().map(connect).collect(),
             outgoing,
