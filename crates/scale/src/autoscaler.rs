@@ -271,7 +271,10 @@ impl Autoscaler {
             let load = view.usual_load.size().max(view.load.size() * (1.0 - SAME_LOAD));
             self.too_few = Some(Tried { gpus: wanted - 1, load });
         } else {
-            self.enough = Some(Tried { gpus: signals.gpus, load: view.usual_load.size() });
+            // For the highest that there was, too: chance takes the load of one device further from its mean than loads
+            // that are the same may be apart.
+            let highest = self.recent.loads().map(Load::size).fold(view.usual_load.size(), f64::max);
+            self.enough = Some(Tried { gpus: signals.gpus, load: highest });
         }
     }
 

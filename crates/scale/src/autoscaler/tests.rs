@@ -249,9 +249,14 @@ impl Steady {
 
 #[test]
 fn after_a_failed_try_it_returns_to_what_was_enough_and_stays_there() {
-    // Less is used than is told, and a little more than that is needed: both cases were found by chance.
+    // Less is used than is told, and a little more than that is needed: found by chance.
     let tried = Steady { level: 33.56, noisy: 0.014, slack: 1.34, used: 0.6, seed: 394 };
     assert!(tried.changes_after(7_200, 66).0 <= 2);
+    // Noise takes the load further from its mean than loads that are the same are apart.
+    let noisy =
+        Steady { level: 1.1384, noisy: 0.06299, slack: 0.416, used: 0.648, seed: 11131470724029256394 };
+    let (changes, which) = noisy.changes_after(600, 2);
+    assert!(changes <= 2, "{which}");
     let mut cluster = Loop::new(settings(1, 50), 8);
     cluster.run(3_600, |_| 6.5);
     let enough = cluster.gpus;
