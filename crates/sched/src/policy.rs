@@ -170,6 +170,10 @@ impl Pressure {
     /// On so few devices nothing is even enough to be relied on: batches that take a little longer than predicted are not.
     const RANDOM_MIN: f64 = 6.0;
 
+    /// Where more devices than this are needed, one batch out of turn matters less and less, and fewer than `RANDOM_MIN` are
+    /// reckoned to be taken at random.
+    const RANDOM_UP_TO: f64 = 8.0;
+
     /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
     /// where there are too few.
     pub fn spare_gpus(&self) -> f64 {
@@ -196,10 +200,12 @@ impl Pressure {
     /// [`randomness`](Pressure::randomness) where the models' [`scatter`](Need::scatter_millionths) adds up to this.
     ///
     /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even ones
-    /// have what the models scatter, and bursts come on top. At least `RANDOM_MIN` devices are reckoned to be taken at random.
+    /// have what the models scatter, and bursts come on top. At least `RANDOM_MIN` devices are reckoned to be taken at random,
+    /// fewer where many are needed.
     pub(crate) fn reckon_randomness(need: Need, scatter_millionths: u64) -> f64 {
         let millionths = scatter_millionths.saturating_add(need.variance);
-        let variance = (millionths as f64 / 1e6).max(Self::RANDOM_MIN);
+        let least = Self::RANDOM_MIN * (Self::RANDOM_UP_TO / need.mean()).min(1.0);
+        let variance = (millionths as f64 / 1e6).max(least);
         // Where nothing is needed this is more than 1.
         (variance / need.mean()).min(1.0)
     }

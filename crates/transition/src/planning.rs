@@ -60,21 +60,21 @@ pub enum PlanError {
     Unsafe(Violations),
 }
 
-/// Ways of choosing, the quickest first. All are tried; the fewest spares win, then the fewest steps, then the least time.
-const TASTES: [Taste; 8] = [
-    Taste { lookahead: 1, salt: 0, empties: false },
-    Taste { lookahead: 8, salt: 0, empties: false },
-    Taste { lookahead: 1, salt: 0, empties: true },
-    Taste { lookahead: 8, salt: 0, empties: true },
-    Taste { lookahead: 1, salt: 1, empties: true },
-    Taste { lookahead: 8, salt: 2, empties: false },
-    Taste { lookahead: 1, salt: 3, empties: false },
-    Taste { lookahead: 8, salt: 4, empties: true },
-];
+/// How many ways to make room are played through before one is taken, in turn.
+const LOOKAHEADS: [usize; 4] = [1, 8, 3, 16];
 
-/// Those that differ with a driver.
+/// Ways of choosing, the quickest first. All are tried; the fewest spares win, then the fewest steps, then the least time. With
+/// mig-parted, where whole GPUs must be emptied, more depends on the order, and more orders are tried.
 fn tastes(driver: Driver) -> impl Iterator<Item = Taste> {
-    TASTES.into_iter().filter(move |taste| driver == Driver::MigParted || !taste.empties || taste.salt > 0)
+    let (empties, salts): (&[bool], u64) = match driver {
+        Driver::Nvml => (&[false], 2),
+        Driver::MigParted => (&[false, true], 4),
+    };
+    let of_salt = move |salt: u64| {
+        let with = move |&empties: &bool| LOOKAHEADS.map(|lookahead| Taste { lookahead, salt, empties });
+        empties.iter().flat_map(with)
+    };
+    (0..salts).flat_map(of_salt)
 }
 
 /// Further ways that are tried as long as more than one spare is needed.
@@ -170,13 +170,13 @@ fn is_better(a: &Transition, b: &Transition) -> bool {
 }
 
 /// GPUs of a cluster small enough for a search that is likely to end with a way or a proof.
-const SEARCHED_TO_THE_END: usize = 5;
+const SEARCHED_TO_THE_END: usize = 4;
 
 /// How hard a transition with fewer spares is searched for: to the end on a few GPUs, a little on many.
 fn effort(case: &Case) -> Effort {
     match case.gpus.len() {
         0..=SEARCHED_TO_THE_END => Effort { visits: 60_000, states: 200_000, quick: 50 },
-        6..=12 => Effort { visits: 100, states: 10_000, quick: 50 },
+        5..=12 => Effort { visits: 100, states: 10_000, quick: 50 },
         _ => Effort { visits: 8, states: 500, quick: 8 },
     }
 }
