@@ -50,6 +50,9 @@ pub(crate) enum Searched {
 /// How many sets of seats are looked at for each state that may be made.
 const TRIES_PER_STATE: usize = 50;
 
+/// From so many points of a path the quick method goes on: paths may be hundreds of moves long.
+const PREFIXES: usize = 8;
+
 /// Second layouts may fit into several cuts; beyond so many, nothing is searched backwards.
 const ENDS_MAX: usize = 64;
 
@@ -188,7 +191,8 @@ fn shortest(start: &State, seats: &Seats, path: &[&Bare]) -> Option<Sequence> {
         Some(Sequence::of(state, 1))
     };
     let whole = after(path.len())?;
-    (1..path.len()).filter_map(after).chain([whole]).min_by_key(|found| found.ops.len())
+    let stride = path.len().div_ceil(PREFIXES);
+    (1..path.len()).step_by(stride).filter_map(after).chain([whole]).min_by_key(|found| found.ops.len())
 }
 
 impl State {
