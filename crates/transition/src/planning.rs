@@ -175,7 +175,7 @@ const SEARCHED_TO_THE_END: usize = 4;
 /// How hard a transition with fewer spares is searched for: to the end on a few GPUs, a little on many.
 fn effort(case: &Case) -> Effort {
     match case.gpus.len() {
-        0..=SEARCHED_TO_THE_END => Effort { visits: 60_000, states: 200_000, quick: 50 },
+        0..=SEARCHED_TO_THE_END => Effort { visits: 400_000, states: 1_500_000, quick: 50 },
         5..=12 => Effort { visits: 100, states: 10_000, quick: 50 },
         _ => Effort { visits: 8, states: 500, quick: 8 },
     }
