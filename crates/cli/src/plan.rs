@@ -73,10 +73,10 @@ struct SearchArguments {
     ///
     /// Where it is given, it also ends the simulation of what is not yet remembered under rule `measured`, which otherwise takes the time
     /// that it needs. What was simulated is remembered: another run goes on from there.
-    #[arg(long, value_name = "SECONDS", global = true)]
+    #[arg(long, value_name = "SECONDS", global = true, allow_negative_numbers = true)]
     time_limit: Option<f64>,
     /// Seed of what is random in the search, and of the replay
-    #[arg(long, value_name = "N", default_value_t = 1, global = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, global = true, allow_negative_numbers = true)]
     seed: u64,
     /// The library of HiGHS, instead of HIGHS_DYLIB_PATH or the one that set-up fetched
     #[arg(long, value_name = "FILE", global = true)]

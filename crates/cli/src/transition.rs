@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = DriverName::Nvml)]
     driver: DriverName,
     /// The most GPUs to use on the way beyond those of the plans; as few as can be are used, and without this as many as it takes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     spare: Option<usize>,
     /// Let GPUs of the second plan trade places with others of their type, where that leaves more as it is
     #[arg(long)]

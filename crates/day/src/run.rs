@@ -58,7 +58,8 @@ pub fn simulate_day(
     while site.live.now() < end {
         let next = decide_at.min(watch.ends_at).min(end);
         let signals = watch.run(&mut site, next, decide_at);
-        if let Some(signals) = signals {
+        // At the end of the day there is nothing left to be decided.
+        if let Some(signals) = signals.filter(|_| next < end) {
             decide_at = next + day.interval;
             let layout = site.layout();
             let seen = Seen { now: next, services: &signals, layout: &layout, under_way: site.undertaking() };

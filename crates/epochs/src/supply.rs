@@ -98,5 +98,5 @@ pub(crate) fn gpus_of(layout: &Layout) -> Vec<GpuLayout> {
 
 /// Every service, whether it has an instance or not.
 pub(crate) fn names(problem: &Problem) -> Vec<ServiceName> {
-    problem.services.iter().map(|service| ServiceName { name: service.name.clone() }).collect()
+    problem.services.iter().map(|service| ServiceName::new(service.name.clone())).collect()
 }

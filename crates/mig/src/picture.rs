@@ -14,7 +14,7 @@ pub struct Labelled {
     pub label: String,
 }
 
-/// The GPU's memory units from left to right, `unit_width` characters each: a box per slice with its short name and label, dots
+/// The GPU's memory units from left to right, `unit_width` characters each: a box per slice with its name, in short where that is plain, and label, dots
 /// where nothing is.
 ///
 /// Slices that are not on the GPU are left out, and of labels too long for their box the end.
@@ -22,6 +22,7 @@ pub fn picture(gpu: &GpuModel, slices: &[Labelled], unit_width: usize) -> String
     let width = unit_width.max(2);
     let mut slices: Vec<&Labelled> = slices.iter().collect();
     slices.sort_by_key(|slice| slice.placed);
+    let plain = gpu.plain();
     let mut line = String::new();
     let mut at = 0;
     for slice in slices {
@@ -31,7 +32,10 @@ pub fn picture(gpu: &GpuModel, slices: &[Labelled], unit_width: usize) -> String
         }
         line += &hole(slice.placed.start - at, width);
         let inside = usize::from(profile.size) * width - 2;
-        let text: String = format!("{} {}", profile.short_name(), slice.label).chars().take(inside).collect();
+        // In full where the short name is that of another slice.
+        let name =
+            if plain.contains(&slice.placed.profile) { profile.short_name() } else { profile.name.clone() };
+        let text: String = format!("{name} {}", slice.label).chars().take(inside).collect();
         line += &format!("[{text:<inside$}]");
         at = slice.placed.start + profile.size;
     }

@@ -43,6 +43,24 @@ fn labels(plan: &Plan) -> BTreeMap<&str, String> {
     labels
 }
 
+/// What a worker's container runs: it joins the server as a device of its slice's class, in a sub-cluster with its model's name, so that the server
+/// loads that model there and no other. `indent` is that of the container's keys.
+fn worker(gpu: &GpuLayout, instance: &Instance, indent: &str) -> String {
+    let device = format!("cuda:0@{}/{}#{}", gpu.gpu_type, instance.profile, label(&instance.model));
+    format!(
+        "{indent}image: {IMAGE}\n{indent}args: [\"worker\", \"--connect\", {}, \"--device\", {}]\n{indent}env:\n{indent}  - name: \
+         DOWNBEAT_WORKER_TOKEN\n{indent}    valueFrom: {{secretKeyRef: {{name: downbeat, key: worker-token}}}}\n",
+        quoted(SERVER),
+        quoted(&device),
+    )
+}
+
+/// To be replaced by the user's own.
+const IMAGE: &str = "downbeat:latest";
+
+/// The server's address for workers, as a Kubernetes Service of that name has it.
+const SERVER: &str = "downbeat:8003";
+
 /// Text in double quotes, as both JSON and YAML read it.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()

@@ -24,7 +24,7 @@ pub enum Infeasible {
 
 /// A service that no slice can serve within its SLO.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("service {service:?} ({model}, SLO {slo_ms} ms): {why}{}", nearest(*.nearest_slo_ms))]
+#[error("service {service:?} ({model}, SLO {slo_ms} ms): {why}{}", nearest(*.nearest_slo_ms, *.is_nearest))]
 pub struct Unservable {
     /// Its name.
     pub service: String,
@@ -36,10 +36,13 @@ pub struct Unservable {
     pub why: String,
     /// The least SLO that a slice can meet; `None` where none would help.
     pub nearest_slo_ms: Option<f64>,
+    /// Whether a shorter one is certain not to do; what the simulator would find there is not known.
+    pub is_nearest: bool,
 }
 
-fn nearest(slo_ms: Option<f64>) -> String {
-    slo_ms.map_or(String::new(), |slo| format!("; the nearest feasible SLO is {slo} ms"))
+fn nearest(slo_ms: Option<f64>, is_nearest: bool) -> String {
+    let words = if is_nearest { "the nearest feasible SLO is" } else { "an SLO that surely is feasible is" };
+    slo_ms.map_or(String::new(), |slo| format!("; {words} {slo} ms"))
 }
 
 /// A pool with too few GPUs.
@@ -96,9 +99,7 @@ fn explain(problem: &Problem, service: &Service) -> Unservable {
         None if problem.pools.iter().all(|pool| pool.gpu.units <= 1) => {
             "no block of any configuration is of use to it".to_owned()
         }
-        None if measured && !fits => {
-            "it does not fit into the memory of any slice that may be used".to_owned()
-        }
+        None if measured && !fits => too_large(problem, service),
         None => "it was measured on no slice that may be used".to_owned(),
     };
     Unservable {
@@ -107,7 +108,20 @@ fn explain(problem: &Problem, service: &Service) -> Unservable {
         slo_ms: service.slo_ms,
         why,
         nearest_slo_ms: nearest,
+        is_nearest: problem.rule != Rule::Measured,
     }
+}
+
+/// What it needs, and what the largest slice has on which it was measured.
+fn too_large(problem: &Problem, service: &Service) -> String {
+    let sizes = problem.slices.iter().enumerate().filter_map(|(index, slice)| {
+        let has = problem.pools[slice.pool].gpu.profiles[slice.profile].memory_mib;
+        Some((has, problem.memory_needed(service, *slice)?, problem.slice_name(index)))
+    });
+    let largest = sizes.max_by(|a, b| a.0.total_cmp(&b.0));
+    largest.map_or_else(String::new, |(has, needs, slice)| {
+        format!("it needs {needs:.0} MiB, and the largest slice that may be used, {slice}, has {has:.0} MiB")
+    })
 }
 
 /// The least SLO, to the next tenth of a millisecond, under which a rule counts a batch of this latency.

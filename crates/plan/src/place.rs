@@ -5,6 +5,7 @@
 //! can stay as they are do.
 
 mod keep;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -45,8 +46,9 @@ pub(crate) fn layout_keeping(
 ) -> Vec<GpuLayout> {
     let mut rest = allocation.clone();
     let kept = from.map_or_else(Vec::new, |from| keep::kept(problem, &mut rest, from, wanted));
-    let mut frames = frames(problem, &rest);
+    let mut frames = apart(problem, frames(problem, &rest));
     deal(problem, &rest, &mut frames);
+    spread::spread(problem, &mut frames);
     frames.retain(|frame| frame.slots.iter().any(|(_, _, service)| service.is_some()));
     let mut gpus = kept;
     number(problem, &frames, from, allocation, &mut gpus);
@@ -79,6 +81,20 @@ fn frames(problem: &Problem, allocation: &Allocation) -> Vec<Frame> {
         frames.extend(std::iter::repeat_n(Frame { pool: configuration.pool, slots }, count as usize));
     }
     frames
+}
+
+/// GPUs of a kind are cut one after the other; here they are put on different nodes, as far as there are any.
+fn apart(problem: &Problem, frames: Vec<Frame>) -> Vec<Frame> {
+    // Frames are in the order of their pools, and stay so.
+    let places = across_nodes(problem, &frames);
+    let mut by_pool: Vec<VecDeque<usize>> = vec![VecDeque::new(); problem.pools.len()];
+    for place in places {
+        by_pool[frames[place].pool].push_back(place);
+    }
+    let mut placed: Vec<(Option<usize>, Frame)> =
+        frames.into_iter().map(|frame| (by_pool[frame.pool].pop_front(), frame)).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, frame)| frame).collect()
 }
 
 /// Gives every instance a slot: those of a service go round the GPUs, one node after the other.
@@ -121,17 +137,22 @@ fn deal(problem: &Problem, allocation: &Allocation, frames: &mut [Frame]) {
 
 /// The GPUs' indices: the first of every node, then the second, and so on.
 fn across_nodes(problem: &Problem, frames: &[Frame]) -> Vec<usize> {
-    let mut rank = vec![0u32; problem.pools.len()];
-    let mut order: Vec<(u32, u32, usize)> = (frames.iter().enumerate())
-        .map(|(index, frame)| {
-            let position = rank[frame.pool];
-            rank[frame.pool] += 1;
-            let per_node = problem.pools[frame.pool].gpus_per_node;
-            (position % per_node, position / per_node, index)
-        })
-        .collect();
+    let mut order: Vec<((u32, u32), usize)> =
+        positions(problem, frames).into_iter().enumerate().map(|(index, at)| (at, index)).collect();
     order.sort_unstable();
-    order.into_iter().map(|(_, _, index)| index).collect()
+    order.into_iter().map(|(_, index)| index).collect()
+}
+
+/// Each GPU's place on its node, and the node, counted within its pool.
+fn positions(problem: &Problem, frames: &[Frame]) -> Vec<(u32, u32)> {
+    let mut rank = vec![0u32; problem.pools.len()];
+    let position = |frame: &Frame| {
+        let position = rank[frame.pool];
+        rank[frame.pool] += 1;
+        let per_node = problem.pools[frame.pool].gpus_per_node;
+        (position % per_node, position / per_node)
+    };
+    frames.iter().map(position).collect()
 }
 
 /// Gives GPUs their numbers: those that an older layout has left free first.

@@ -143,6 +143,14 @@ impl Problem {
         Some(memory::points_that_fit(measured, &pool.gpu.profiles[slice.profile], service.memory_mib))
     }
 
+    /// The least memory with which a service runs on a slice, in MiB; `None` where it was not measured there.
+    pub fn memory_needed(&self, service: &Service, slice: Slice) -> Option<f64> {
+        let pool = &self.pools[slice.pool];
+        let class = build::class_of(pool, slice.profile)?;
+        let measured = pool.measured.measurements(&service.model, &class)?;
+        measured.iter().map(|point| memory::needed_mib(point, service.memory_mib)).min_by(f64::total_cmp)
+    }
+
     /// What instances of a service serve together: `counts` by kind of slice.
     pub fn capacity(&self, service: usize, counts: &[u32]) -> f64 {
         let of_slice = |(curve, &count): (&Option<Curve>, &u32)| {

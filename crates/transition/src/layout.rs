@@ -1,6 +1,7 @@
 //! A layout: which GPUs there are, how they are cut and what runs where.
 //!
-//! The JSON of `downbeat plan` is one; what a plan says beyond its layout is ignored. The state that a half-done transition
+//! The JSON of `downbeat plan` is one; what a plan says beyond its layout is ignored, but for how many instances each service has: a plan that
+//! contradicts itself is none. The state that a half-done transition
 //! leaves ([`state_after`](crate::state_after)) is one too; it may hold slices in which nothing runs.
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,16 @@ pub struct Layout {
 pub struct ServiceName {
     /// Its name.
     pub name: String,
+    /// How many instances it has, where a plan says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u32>,
+}
+
+impl ServiceName {
+    /// A service of which nothing else is said.
+    pub fn new(name: impl Into<String>) -> ServiceName {
+        ServiceName { name: name.into(), instances: None }
+    }
 }
 
 /// One GPU.

@@ -54,9 +54,11 @@ pub fn state_after(
         from.gpus.iter().any(|old| old.gpu == gpu.gpu) || !gpu.instances.is_empty() || !gpu.idle.is_empty()
     });
     state.gpus.sort_by_key(|gpu| gpu.gpu);
+    // What was said of the first layout no longer holds.
+    state.services.iter_mut().for_each(|service| service.instances = None);
     for service in state.gpus.iter().flat_map(|gpu| &gpu.instances).map(|instance| instance.service.clone()) {
         if !state.services.iter().any(|known| known.name == service) {
-            state.services.push(ServiceName { name: service });
+            state.services.push(ServiceName::new(service));
         }
     }
     Ok(state)

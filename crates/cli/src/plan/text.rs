@@ -1,6 +1,6 @@
 //! A plan for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use downbeat_mig::{Labelled, Placed, picture};
@@ -73,6 +73,13 @@ fn services(made: &Made) -> String {
     for instance in plan.layout.iter().flat_map(|gpu| &gpu.instances) {
         *slices.entry(&instance.service).or_default().entry(&instance.profile).or_default() += 1;
     }
+    let names: BTreeSet<&str> = slices.values().flat_map(BTreeMap::keys).copied().collect();
+    let prefix = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    // In full where that would be the name of another slice, too.
+    let short = |name: &str| {
+        let shared = names.iter().filter(|other| prefix(other) == prefix(name)).count() > 1;
+        if shared { name.to_owned() } else { prefix(name) }
+    };
     let mut order: Vec<usize> = (0..plan.services.len()).collect();
     if order.len() > SERVICES_SHOWN {
         order.sort_by_key(|&index| std::cmp::Reverse(plan.services[index].instances));
@@ -84,12 +91,12 @@ fn services(made: &Made) -> String {
             .get(service.name.as_str())
             .into_iter()
             .flatten()
-            .map(|(profile, count)| format!("{count}x{}", profile.split('.').next().unwrap_or(profile)))
+            .map(|(profile, count)| format!("{count}x{}", short(profile)))
             .collect();
         let mut row = vec![
             service.name.clone(),
-            format!("{:.0}", service.demand_rps),
-            format!("{:.0}", service.provided_rps),
+            rate(service.demand_rps),
+            rate(service.provided_rps),
             format!("{}", service.slo_ms),
             used.join(" "),
         ];
@@ -111,6 +118,15 @@ fn services(made: &Made) -> String {
         let _ = write!(text, "\nand {more} more services; --format json has all");
     }
     text
+}
+
+/// Whole requests per second, and of less than ten three digits.
+fn rate(rps: f64) -> String {
+    match rps {
+        0.0 | 10.0.. => format!("{rps:.0}"),
+        0.01..10.0 => format!("{rps:.2}"),
+        _ => format!("{rps:.0e}"),
+    }
 }
 
 /// A picture of each kind of GPU; those that are alike once, with how many there are.

@@ -48,7 +48,7 @@ fn undertaking() -> Undertaking {
         instances: vec![instance("a", 0)],
         idle: Vec::<Slice>::new(),
     };
-    let from = Layout { gpus: vec![gpu], services: vec![ServiceName { name: "a".to_owned() }] };
+    let from = Layout { gpus: vec![gpu], services: vec![ServiceName::new("a")] };
     let steps = vec![
         step(1, StepKind::Create, 1, &[]),
         step(2, StepKind::Create, 2, &[]),

@@ -13,4 +13,6 @@ fn every_unit_has_its_width_whatever_the_labels() {
     assert_eq!(drawn, "[2g a-ver]··········[3g bert           ]");
     assert_eq!(drawn.chars().count(), 8 * 5);
     assert_eq!(picture(gpu, &[], 3), "·".repeat(24));
+    let twice = picture(gpu, &[slice("1g.5gb", 0, "a"), slice("1g.10gb", 2, "a")], 6);
+    assert_eq!(twice, "[1g a]······[1g.10gb a ]························");
 }

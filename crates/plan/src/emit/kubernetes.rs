@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::product::affinity;
-use super::{labels, named_instances, quoted};
+use super::{labels, named_instances, quoted, worker};
 use crate::plan::Plan;
 
 /// Pods with `nvidia.com/mig-*` limits, on nodes with the type of GPU that was planned: slices of two types may be called the same. The image is the user's to fill in; the service, model and place are labels and annotations.
@@ -17,8 +17,7 @@ pub fn kubernetes(plan: &Plan) -> String {
             text,
             "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/managed-by: downbeat\n    \
              downbeat/service: {}\n  annotations:\n    downbeat/service: {}\n    downbeat/model: {}\n    downbeat/gpu: {}\n    \
-             downbeat/node: {}\n    downbeat/start: {}\nspec:\n{}  containers:\n    - name: worker\n      image: {IMAGE}\n      \
-             args: [\"worker\"]\n      resources:\n        limits:\n          {resource}: \"1\"\n",
+             downbeat/node: {}\n    downbeat/start: {}\nspec:\n{}  containers:\n    - name: worker\n{}      resources:\n        limits:\n          {resource}: \"1\"\n",
             quoted(&labels[instance.service.as_str()]),
             quoted(&instance.service),
             quoted(&instance.model),
@@ -26,10 +25,8 @@ pub fn kubernetes(plan: &Plan) -> String {
             quoted(&gpu.node.to_string()),
             quoted(&instance.start.to_string()),
             affinity(&gpu.gpu_type, "  "),
+            worker(gpu, instance, "      "),
         );
     }
     text
 }
-
-/// To be replaced by the user's own.
-const IMAGE: &str = "downbeat:latest";

@@ -64,6 +64,16 @@ fn every_instance_is_a_pod_with_a_name_of_its_own() {
 }
 
 #[test]
+fn a_worker_is_told_which_server_to_join_and_as_which_device() {
+    let args =
+        r#"args: ["worker", "--connect", "downbeat:8003", "--device", "cuda:0@H200-141GB/4g.71gb#resnet50"]"#;
+    for text in [kubernetes(&plan()), dra(&plan())] {
+        assert!(text.contains(args), "{text}");
+        assert!(text.contains("DOWNBEAT_WORKER_TOKEN"), "{text}");
+    }
+}
+
+#[test]
 fn claims_are_templates_with_as_many_replicas_as_instances() {
     let text = dra(&plan());
     assert_eq!(text.matches("kind: ResourceClaimTemplate").count(), 4);

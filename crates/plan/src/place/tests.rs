@@ -69,6 +69,27 @@ fn instances_of_a_service_are_spread_over_gpus_and_nodes() {
     assert_eq!(nodes.len(), 2, "two instances are on two nodes");
 }
 
+/// Runs on slices of 3g and 4g only.
+fn halves(demand: f64) -> Table {
+    (demand, vec![None, None, Some([1.0, 2.0, 3.0]), Some([1.01, 2.02, 3.03]), None])
+}
+
+#[test]
+fn gpus_that_are_cut_alike_are_on_different_nodes_and_a_service_is_not_twice_on_one() {
+    // Six GPUs on three nodes, each with a 3g and a 4g slice: each service has both kinds of slices, and a node holds a third of it.
+    let (_, plan) = planned(&[halves(3.0), halves(3.0), halves(6.0)], None);
+    assert_eq!(plan.layout.len(), 6);
+    for (service, instances) in [("s0", 3), ("s1", 3), ("s2", 6)] {
+        let of_service = |gpu: &&GpuLayout| gpu.instances.iter().filter(|i| i.service == service).count();
+        assert!(plan.layout.iter().all(|gpu| of_service(&gpu) <= 1), "{service} twice on a GPU: {plan:?}");
+        for node in 0..3 {
+            let here: usize =
+                plan.layout.iter().filter(|gpu| gpu.node == node).map(|gpu| of_service(&gpu)).sum();
+            assert_eq!(here, instances / 3, "{service} on node {node}: {plan:?}");
+        }
+    }
+}
+
 #[test]
 fn gpus_that_can_stay_as_they_are_stay() {
     let (_, before) = planned(&[small(21.0), small(14.0)], None);

@@ -152,7 +152,7 @@ fn every_mistake_names_the_file_and_the_line() {
         (
             "rule = \"paper\"",
             "exclude_slices = [\"1g\", \"3g\", \"7g\"]",
-            "bad.toml:1: pool H200-141GB: no slice of it was measured in h200.csv",
+            "bad.toml:3: pool H200-141GB: include_slices and exclude_slices leave no slice that was measured in h200.csv",
         ),
         (
             "rule = \"paper\"",

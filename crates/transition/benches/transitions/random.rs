@@ -118,9 +118,7 @@ impl<'a> Random<'a> {
         };
         Layout {
             gpus: (0..gpus).map(gpu).filter(|gpu| !gpu.instances.is_empty()).collect(),
-            services: (0..self.services())
-                .map(|service| ServiceName { name: format!("s{service}") })
-                .collect(),
+            services: (0..self.services()).map(|service| ServiceName::new(format!("s{service}"))).collect(),
         }
     }
 }

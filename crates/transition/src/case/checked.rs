@@ -1,6 +1,6 @@
 //! Is a layout one that can be?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use downbeat_mig::{Catalogue, GpuModel, Placed};
 
@@ -50,6 +50,21 @@ pub(super) fn check(layout: &Layout, side: &'static str, catalogue: &Catalogue) 
             if instance.service.is_empty() {
                 return Err(wrong(format!("the {} at {} has no service", instance.profile, instance.start)));
             }
+        }
+    }
+    check_services(layout, side)
+}
+
+/// Whether each service has as many instances as is said of it.
+fn check_services(layout: &Layout, side: &'static str) -> Result<(), CaseError> {
+    let mut there: BTreeMap<&str, u32> = BTreeMap::new();
+    for instance in layout.gpus.iter().flat_map(|gpu| &gpu.instances) {
+        *there.entry(&instance.service).or_default() += 1;
+    }
+    for service in &layout.services {
+        let there = there.get(service.name.as_str()).copied().unwrap_or(0);
+        if let Some(listed) = service.instances.filter(|&listed| listed != there) {
+            return Err(CaseError::Contradiction { side, service: service.name.clone(), listed, there });
         }
     }
     Ok(())

@@ -15,6 +15,20 @@ pub enum CaseError {
         /// What is wrong.
         what: String,
     },
+    /// What a plan says of a service is not what its layout has.
+    #[error(
+        "{side}: service {service:?} has {listed} instances in the list of services, and {there} in the layout: the plan contradicts itself"
+    )]
+    Contradiction {
+        /// Which of the two.
+        side: &'static str,
+        /// The service.
+        service: String,
+        /// As many as it says there are.
+        listed: u32,
+        /// As many as there are.
+        there: u32,
+    },
     /// A GPU type is not known.
     #[error("{side}: {cause}")]
     UnknownGpu {

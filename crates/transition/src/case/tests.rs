@@ -76,6 +76,27 @@ fn illegal_layouts_are_refused_with_the_gpu_and_what_is_wrong() {
 }
 
 #[test]
+fn a_plan_that_lists_instances_which_its_layout_does_not_have_is_refused() {
+    let listed = |bad: &mut Layout| {
+        let of = |service: &str| {
+            let instances = good().gpus.into_iter().flat_map(|gpu| gpu.instances);
+            instances.filter(|instance| instance.service == service).count() as u32
+        };
+        for service in &mut bad.services {
+            service.instances = Some(of(&service.name));
+        }
+    };
+    let mut plan = good();
+    listed(&mut plan);
+    assert!(Case::new(&good(), &plan, &Catalogue::builtin(), Comparison::default()).is_ok());
+    let message = said(|bad| {
+        listed(bad);
+        bad.gpus.clear();
+    });
+    assert!(message.contains("and 0 in the layout: the plan contradicts itself"), "{message}");
+}
+
+#[test]
 fn a_gpu_on_another_node_or_of_an_unknown_type_is_refused() {
     let message = said(|bad| bad.gpus[0].node = 7);
     assert!(message.contains("on node 0 in the first plan and on node 7 in the second"), "{message}");

@@ -29,7 +29,7 @@ fn layout(gpus: &[&[(&str, u8, &str, f64)]]) -> Layout {
     let gpus: Vec<Gpu> = gpus.collect();
     let names: std::collections::BTreeSet<String> =
         gpus.iter().flat_map(|gpu| &gpu.instances).map(|instance| instance.service.clone()).collect();
-    Layout { gpus, services: names.into_iter().map(|name| ServiceName { name }).collect() }
+    Layout { gpus, services: names.into_iter().map(ServiceName::new).collect() }
 }
 
 fn kinds(transition: &Transition) -> Vec<StepKind> {

@@ -23,7 +23,7 @@ fn layout(gpus: &[&[Instance]]) -> Layout {
         instances: instances.to_vec(),
         idle: Vec::new(),
     };
-    let services = ["a", "b"].map(|name| ServiceName { name: name.to_owned() }).to_vec();
+    let services = ["a", "b"].map(ServiceName::new).to_vec();
     Layout { gpus: gpus.iter().enumerate().map(gpu).collect(), services }
 }
 

@@ -1,7 +1,7 @@
 //! The GPUs of a problem, and what was measured on them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downbeat_mig::{Catalogue, GpuModel};
@@ -81,12 +81,21 @@ fn catalogue(file: &ProblemFile, source: &Source<'_>) -> Result<Catalogue, Probl
     if let Some(models) = &file.gpu_models {
         let path = beside(source, models.get_ref());
         if !path.is_file() {
-            let message = format!("gpu_models: there is no file {}", path.display());
+            let message = format!("gpu_models: {}", no_file(&path));
             return Err(source.invalid(Some(models.span()), message));
         }
         catalogue.add_file(&path)?;
     }
     Ok(catalogue)
+}
+
+fn no_file(path: &Path) -> String {
+    let path_shown = path.display();
+    if path.is_dir() {
+        format!("{path_shown} is a directory, not a file")
+    } else {
+        format!("there is no file {path_shown}")
+    }
 }
 
 fn beside(source: &Source<'_>, path: &str) -> PathBuf {
@@ -132,10 +141,23 @@ impl Reader<'_> {
         let exclude = lists(&pool.exclude_slices, &self.file.exclude_slices);
         pool_read.profiles = self.profiles(&pool_read, include.as_deref(), exclude.as_deref())?;
         if pool_read.profiles.is_empty() {
-            let message = format!("{who}no slice of it was measured in {}", pool_read.measured.name());
-            return Err(source.invalid(Some(pool.gpu.span()), message));
+            let measured = pool_read.measured.name();
+            let listed = exclude.iter().chain(&include).flatten().next();
+            let (span, message) = match listed.filter(|_| self.has_measured_slices(&pool_read)) {
+                Some(listed) => {
+                    let lists = "include_slices and exclude_slices leave no slice that was measured in";
+                    (listed.span(), format!("{who}{lists} {measured}"))
+                }
+                None => (pool.gpu.span(), format!("{who}no slice of it was measured in {measured}")),
+            };
+            return Err(source.invalid(Some(span), message));
         }
         Ok(pool_read)
+    }
+
+    /// Whether there would be slices to plan with if none were included or excluded by name.
+    fn has_measured_slices(&self, pool: &Pool) -> bool {
+        self.profiles(pool, None, None).is_ok_and(|profiles| !profiles.is_empty())
     }
 
     fn measured(&mut self, path: Name<'_>) -> Result<Arc<ProfileFile>, ProblemError> {
@@ -149,7 +171,7 @@ impl Reader<'_> {
             return Ok(Arc::clone(read));
         }
         if !full.is_file() {
-            let message = format!("profiles: there is no file {}", full.display());
+            let message = format!("profiles: {}", no_file(&full));
             return Err(self.source.invalid(Some(path.span()), message));
         }
         let read = Arc::new(ProfileFile::read(&full)?);
