@@ -6,7 +6,7 @@ use crate::candidate::{Candidate, Whole};
 use crate::margin::Margin;
 use crate::policy::{DropRule, Need, Outlook, Traffic};
 use crate::rate::ArrivalRate;
-use crate::{ClassId, Delays, Time};
+use crate::{ClassId, Delays, Priority, Time};
 
 /// log2 of the time in nanoseconds for which a plan holds: about 8 ms. Rates are means over a second, so that planning
 /// for every request would find the same again and again...
@@ -65,11 +65,12 @@ impl Deployment {
         }
     }
 
-    /// Plans by the traffic, if the last plan is too old.
+    /// Plans by the traffic, which is of this level, if the last plan is too old.
     #[inline]
     pub(crate) fn plan<D: DropRule>(
         &mut self,
         now: Time,
+        level: Priority,
         arrivals: &mut ArrivalRate,
         delays: &Delays,
         outlook: &impl Outlook,
@@ -77,7 +78,7 @@ impl Deployment {
         let period = now.as_nanos() >> PLAN_BITS;
         if period != self.planned || arrivals.lately() < PLAN_ROWS {
             self.planned = period;
-            self.plan_anew::<D>(now, arrivals, delays, outlook);
+            self.plan_anew::<D>(now, level, arrivals, delays, outlook);
         }
     }
 
@@ -85,6 +86,7 @@ impl Deployment {
     fn plan_anew<D: DropRule>(
         &mut self,
         now: Time,
+        level: Priority,
         arrivals: &mut ArrivalRate,
         delays: &Delays,
         outlook: &impl Outlook,
@@ -96,7 +98,7 @@ impl Deployment {
             rows: arrivals.mean_rows(),
             allowance: arrivals.allowance(),
             dispersion: arrivals.dispersion(),
-            headroom: outlook.headroom(self.class),
+            headroom: outlook.headroom(self.class, level),
             longest: outlook.longest(self.class),
         };
         self.target = D::target(&traffic);

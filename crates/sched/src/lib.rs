@@ -50,6 +50,7 @@ mod heap;
 mod id_set;
 mod lane;
 mod ledger;
+mod levels;
 mod margin;
 mod matchmaker;
 mod model;
@@ -70,6 +71,7 @@ pub use event::{
     Request, RequestId, Start,
 };
 pub use fleet::Sent;
+pub use levels::HigherNeeds;
 pub use matchmaker::{Grant, Matchmaker};
 pub use model::Offer;
 pub use policy::{

@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 use crate::fleet::Fleet;
 use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure};
 use crate::pool::Pool;
-use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Release, Time};
+use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Priority, Release, Time};
 
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
 ///
@@ -335,9 +335,9 @@ fn reason<P: Policy>(candidate: &Candidate, now: Time) -> Release {
 }
 
 impl<P: Policy> Outlook for Matchmaker<P> {
-    fn headroom(&self, class: ClassId) -> f64 {
+    fn headroom(&self, class: ClassId, level: Priority) -> f64 {
         let pool = self.pools.get(class.0 as usize);
-        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom()
+        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom(level)
     }
 
     fn longest(&self, class: ClassId) -> Span {

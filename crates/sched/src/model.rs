@@ -213,8 +213,11 @@ impl<D: DropRule> Model<D> {
     fn offer_any(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) {
         let Cluster { delays, present, outlook, .. } = *cluster;
         let mut none_present = true;
+        // Of the lowest that waits: what is planned for all must not be at the cost of those who can least afford it.
+        let lowest = self.lanes.iter().rev().find(|lane| lane.len() > 0).map(|lane| lane.priority);
+        let level = lowest.unwrap_or(self.default_priority);
         for deployment in &mut self.deployments {
-            deployment.plan::<D>(now, &mut self.arrivals, delays, outlook);
+            deployment.plan::<D>(now, level, &mut self.arrivals, delays, outlook);
             offer.needs.push((deployment.class, deployment.need));
             // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
             if deployment.need != Need::default() {
@@ -260,7 +263,7 @@ impl<D: DropRule> Model<D> {
         let Cluster { delays, present, notice, outlook } = *cluster;
         let ([deployment], [lane]) = (&mut self.deployments[..], &mut self.lanes[..]) else { return false };
         let Some(whole) = lane.whole().filter(|_| present.contains(deployment.class)) else { return false };
-        deployment.plan::<D>(now, &mut self.arrivals, delays, outlook);
+        deployment.plan::<D>(now, lane.priority, &mut self.arrivals, delays, outlook);
         let Some((mut candidate, head_lost_after)) = deployment.candidate_of(&whole, now, delays) else {
             return false;
         };

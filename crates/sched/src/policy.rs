@@ -20,7 +20,8 @@ pub use eager::Eager;
 pub use guarded::Guarded;
 pub use order::{EarliestFree, GpuOrder, IdleGpus, SmallestId};
 
-use crate::{Candidate, ClassId, Release, Time};
+use crate::levels::HigherNeeds;
+use crate::{Candidate, ClassId, Priority, Release, Time};
 
 /// A scheduling policy: a rule for opening windows, with a [`DropRule`] and a [`GpuOrder`].
 pub trait Policy: Clone + Debug {
@@ -57,7 +58,7 @@ pub trait Policy: Clone + Debug {
 /// What models know of the cluster: the matchmaker's word, as far as they have heard it.
 pub trait Outlook {
     /// [`Pressure::headroom`] of a class.
-    fn headroom(&self, class: ClassId) -> f64;
+    fn headroom(&self, class: ClassId, level: Priority) -> f64;
 
     /// [`Pressure::longest`] of a class.
     fn longest(&self, class: ClassId) -> Span;
@@ -85,6 +86,8 @@ pub struct Pressure {
     /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is in use
     /// belongs to models that take turns with themselves.
     pub randomness: f64,
+    /// The need of the higher levels alone, where there are several.
+    pub higher: HigherNeeds,
 }
 
 /// How many devices some traffic needs, on average and how much that varies, and how long it can wait for one.
@@ -210,9 +213,10 @@ impl Pressure {
         (variance / need.mean()).min(1.0)
     }
 
-    /// How many times the traffic there could be on average; infinite where there is none.
-    pub fn headroom(&self) -> f64 {
-        f64::from(self.gpus) / self.need.mean()
+    /// How many times the traffic of this level and those above there could be on average; infinite where there is none. What is
+    /// below gets what is left, and presses nobody.
+    pub fn headroom(&self, level: Priority) -> f64 {
+        f64::from(self.gpus) / self.higher.of(level).unwrap_or_else(|| self.need.mean())
     }
 }
 

@@ -5,6 +5,7 @@ use downbeat_profile::Span;
 use crate::candidate::Candidate;
 use crate::fleet::Gpu;
 use crate::heap::KeyedHeap;
+use crate::levels::Levels;
 use crate::occupancy::Occupancy;
 use crate::policy::{GpuOrder, IdleGpus, Need, Policy, Pressure};
 use crate::{GpuId, ModelId, Priority, Time};
@@ -36,8 +37,7 @@ pub(crate) struct Pool<P: Policy> {
     scatter: u64,
     /// Each model's part in `pressure.need`.
     needs: Vec<Need>,
-    /// The priority of the batch that each model started last; 0 where it has started none.
-    levels: Vec<Priority>,
+    levels: Levels,
     /// How long each model with traffic can wait, the least patient first; without those that cannot.
     patience: KeyedHeap<Span>,
 }
@@ -59,7 +59,7 @@ impl<P: Policy> Default for Pool<P> {
             reckoned: (Need::default(), 0),
             scatter: 0,
             needs: Vec::new(),
-            levels: Vec::new(),
+            levels: Levels::default(),
             patience: KeyedHeap::default(),
         }
     }
@@ -87,8 +87,7 @@ impl<P: Policy> Pool<P> {
 
     /// The level of the batch that the least patient model started last; above all others where it has started none.
     pub(crate) fn level_of_least_patient(&self) -> Priority {
-        let level = self.patience.peek().and_then(|(_, model)| self.levels.get(model as usize));
-        level.copied().unwrap_or(Priority(0))
+        self.patience.peek().map_or(Priority(0), |(_, model)| self.levels.of(model))
     }
 
     /// Lets a model wait for any device.
@@ -153,8 +152,9 @@ impl<P: Policy> Pool<P> {
 
     /// Learns that a batch is started.
     pub(crate) fn started(&mut self, model: ModelId, candidate: &Candidate) {
-        if let Some(level) = self.levels.get_mut(model.0 as usize) {
-            *level = candidate.priority;
+        let need = self.needs.get(model.0 as usize).copied().unwrap_or_default();
+        if self.levels.started(model.0, candidate.priority, need.millionths().0) {
+            self.pressure.higher = self.levels.higher();
         }
         self.occupancy.add(candidate.latency);
         self.occupancy_changed = true;
@@ -168,10 +168,12 @@ impl<P: Policy> Pool<P> {
         if self.needs.get(index) != Some(&need) {
             if self.needs.len() <= index {
                 self.needs.resize(index + 1, Need::default());
-                self.levels.resize(index + 1, Priority(0));
             }
             let old = std::mem::replace(&mut self.needs[index], need);
             self.pressure.need = self.pressure.need.replace(old, need);
+            if self.levels.needs(model.0, old.millionths().0, need.millionths().0) {
+                self.pressure.higher = self.levels.higher();
+            }
             self.scatter = self.scatter - old.scatter_millionths() + need.scatter_millionths();
             // Whoever cannot be in time at all gains nothing by what others do.
             if need.patience() == Span::ZERO {

@@ -1,6 +1,6 @@
 //! What a matchmaker lets the shards know of the cluster.
 
-use downbeat_sched::{ClassId, ClassSet, Need, Outlook, Policy, Pressure, Span, Time};
+use downbeat_sched::{ClassId, ClassSet, HigherNeeds, Need, Outlook, Policy, Pressure, Priority, Span, Time};
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ pub(crate) struct Board {
     classes: Box<[[AtomicU64; FIELDS]]>,
 }
 
-const FIELDS: usize = 8;
+const FIELDS: usize = 11;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -35,6 +35,7 @@ impl Board {
 
     pub(crate) fn publish(&self, class: ClassId, pressure: &Pressure) {
         let (mean, variance) = pressure.need.millionths();
+        let [first, second, third] = pressure.higher.numbers();
         let values = [
             u64::from(pressure.gpus),
             pressure.backlog.as_nanos(),
@@ -44,6 +45,9 @@ impl Board {
             pressure.all_busy.to_bits(),
             pressure.patience.as_nanos(),
             pressure.randomness.to_bits(),
+            first,
+            second,
+            third,
         ];
         for (field, value) in self.classes[class.0 as usize].iter().zip(values) {
             field.store(value, Ordering::Relaxed);
@@ -52,7 +56,7 @@ impl Board {
 
     pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
         let Some(fields) = self.classes.get(class.0 as usize) else { return Pressure::default() };
-        let [gpus, backlog, mean, variance, holding, all_busy, patience, randomness] =
+        let [gpus, backlog, mean, variance, holding, all_busy, patience, randomness, first, second, third] =
             std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
         Pressure {
             gpus: gpus as u32,
@@ -62,6 +66,7 @@ impl Board {
             all_busy: f64::from_bits(all_busy),
             patience: Span::from_nanos(patience),
             randomness: f64::from_bits(randomness),
+            higher: HigherNeeds::from_numbers([first, second, third]),
         }
     }
 }
@@ -80,9 +85,7 @@ pub(crate) struct Horizon<P: Policy> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen<G> {
-    headroom: f64,
-    longest: Span,
-    backlog: Span,
+    pressure: Pressure,
     guard: G,
 }
 
@@ -110,30 +113,25 @@ impl<P: Policy> Horizon<P> {
         self.classes.resize(classes as usize, Seen::default());
         for (class, seen) in (0..).map(ClassId).zip(&mut self.classes) {
             let pressure = board.pressure(class);
-            *seen = Seen {
-                headroom: pressure.headroom(),
-                longest: pressure.longest(),
-                backlog: pressure.backlog,
-                guard: self.policy.guard(&pressure),
-            };
+            *seen = Seen { guard: self.policy.guard(&pressure), pressure };
         }
     }
 }
 
 impl<P: Policy> Outlook for Horizon<P> {
-    fn headroom(&self, class: ClassId) -> f64 {
-        self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.headroom)
+    fn headroom(&self, class: ClassId, level: Priority) -> f64 {
+        self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.pressure.headroom(level))
     }
 
     fn longest(&self, class: ClassId) -> Span {
-        self.classes.get(class.0 as usize).map_or(Span::MAX, |seen| seen.longest)
+        self.classes.get(class.0 as usize).map_or(Span::MAX, |seen| seen.pressure.longest())
     }
 
     fn head_start(&self, class: ClassId, latency: Span) -> Span {
         let seen = self.classes.get(class.0 as usize);
         // What waits may be the shard's own candidate, which was not told yet.
         seen.map_or(Span::ZERO, |seen| {
-            self.policy.head_start(&seen.guard, seen.backlog.max(latency), latency)
+            self.policy.head_start(&seen.guard, seen.pressure.backlog.max(latency), latency)
         })
     }
 }

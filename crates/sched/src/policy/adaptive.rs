@@ -108,7 +108,7 @@ impl Policy for Adaptive {
 mod tests {
     use super::Adaptive;
     use crate::policy::{Need, Policy, Pressure};
-    use crate::{Candidate, ClassId, Priority, Span, Time};
+    use crate::{Candidate, ClassId, HigherNeeds, Priority, Span, Time};
 
     fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
         let need = Need::new(need, deviation);
@@ -121,6 +121,7 @@ mod tests {
             patience: Span::ZERO,
             // Many small models.
             randomness: 1.0,
+            higher: HigherNeeds::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use downbeat_sched::{Priority, Span};
+
 use crate::policies::PolicySpec;
 use crate::report::RunReport;
 use crate::scenario::Scenario;
@@ -67,6 +69,27 @@ fn a_priority_is_not_disturbed_by_overload_below_it() {
     let report = run("adaptive", &format!("gpus = 4\n{}{}", model("high", 500, 1), model("low", 8_000, 2)));
     assert!(report.models[0].bad_rate < 0.001, "{:?}", report.models[0]);
     assert!(report.models[1].bad_rate > 0.5, "that was no overload");
+}
+
+/// Those above have devices enough, and must not give up heads for larger batches because there are too few for those below.
+#[test]
+fn several_models_of_a_priority_keep_their_objective_beside_five_times_the_load_below() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/eight-models-8gpu.toml");
+    let mut scenario = Scenario::load(&path).unwrap().with_rate(5.6 * 5_400.0);
+    scenario.duration = Span::from_secs_f64(15.0);
+    for (index, model) in scenario.models.iter_mut().enumerate() {
+        let (share, level) = if index % 2 == 0 { (0.6, 1) } else { (5.0, 2) };
+        model.share = share / 5.6 / 4.0;
+        model.priority = Priority(level);
+    }
+    let policy: PolicySpec = "adaptive".parse().unwrap();
+    let report = policy.run(&scenario, scenario.seed, Until::End).unwrap();
+    let worst = |level: usize| {
+        let of_level = report.models.iter().skip(level).step_by(2);
+        of_level.map(|model| model.bad_rate).fold(0.0, f64::max)
+    };
+    assert!(worst(0) < 0.01, "{} of the worst model above", worst(0));
+    assert!(worst(1) > 0.5, "that was no overload");
 }
 
 /// Every request runs alone and takes 6 ms: one in ten is held up for 1 to 2 ms more, of which the SLO has room for a
