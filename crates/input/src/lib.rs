@@ -60,6 +60,17 @@ impl<'a, E: From<Mistake>> Source<'a, E> {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
+    /// The file that `key` names, relative to this one; it must be there.
+    pub fn file(&self, key: &str, named: &Spanned<String>) -> Result<PathBuf, E> {
+        let path = self.folder().join(named.get_ref());
+        let what = match (path.is_file(), path.is_dir()) {
+            (true, _) => return Ok(path),
+            (false, true) => format!("{} is a directory, not a file", path.display()),
+            (false, false) => format!("there is no file {}", path.display()),
+        };
+        Err(self.invalid(Some(named.span()), format!("{key}: {what}")))
+    }
+
     /// Something is wrong at this place in the text; without a place, with the file as a whole.
     pub fn invalid(&self, at: Option<Range<usize>>, message: impl fmt::Display) -> E {
         let line = at.map(|at| self.line(at.start));

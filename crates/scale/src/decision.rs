@@ -95,10 +95,10 @@ impl Decision {
         };
         let coming = if self.coming > 0 { format!(" and {} coming", self.coming) } else { String::new() };
         self.explanation = format!(
-            "{verb} {} GPUs (now {}{coming}): {}. {:.0} requests/s in batches of {:.1} keep {:.2} GPUs busy; with {:.2} in \
-             reserve {:.2} are wanted. {:.2} GPUs' time was used lately, {} whole GPUs were idle; {:.2} % of the requests \
+            "{verb} {} (now {}{coming}): {}. {:.0} requests/s in batches of {:.1} keep {:.2} GPUs busy; with {:.2} in \
+             reserve {:.2} are wanted. {:.2} GPUs' time was used lately, {} idle; {:.2} % of the requests \
              were bad.",
-            self.wanted,
+            counted(self.wanted, "GPU"),
             self.gpus,
             self.why(),
             self.rate_rps,
@@ -107,7 +107,11 @@ impl Decision {
             self.reserve,
             self.needed + self.reserve,
             self.busy,
-            self.idle,
+            format_args!(
+                "{} {}",
+                counted(self.idle, "whole GPU"),
+                if self.idle == 1 { "was" } else { "were" }
+            ),
             100.0 * self.bad_rate,
         );
         self
@@ -142,4 +146,9 @@ impl Decision {
             ),
         }
     }
+}
+
+/// So many, in words.
+fn counted(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -122,11 +122,7 @@ impl Measured {
         gpu: Option<&GpuModel>,
     ) -> Result<Option<Measured>, ProblemError> {
         let Some(path) = &file.profiles else { return Ok(None) };
-        let full = source.folder().join(path.get_ref());
-        if !full.is_file() {
-            let message = format!("profiles: there is no file {}", full.display());
-            return Err(source.invalid(Some(path.span()), message));
-        }
+        let full = source.file("profiles", path)?;
         let measured = ProfileFile::read(&full)?;
         let mut devices: Vec<&str> = measured.classes().map(downbeat_profile::DeviceClass::device).collect();
         devices.dedup();

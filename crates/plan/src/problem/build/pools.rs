@@ -1,7 +1,7 @@
 //! The GPUs of a problem, and what was measured on them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use downbeat_mig::{Catalogue, GpuModel};
@@ -79,27 +79,10 @@ fn doubts(gpu: &GpuModel) -> Vec<String> {
 fn catalogue(file: &ProblemFile, source: &Source<'_>) -> Result<Catalogue, ProblemError> {
     let mut catalogue = Catalogue::builtin();
     if let Some(models) = &file.gpu_models {
-        let path = beside(source, models.get_ref());
-        if !path.is_file() {
-            let message = format!("gpu_models: {}", no_file(&path));
-            return Err(source.invalid(Some(models.span()), message));
-        }
+        let path = source.file("gpu_models", models)?;
         catalogue.add_file(&path)?;
     }
     Ok(catalogue)
-}
-
-fn no_file(path: &Path) -> String {
-    let path_shown = path.display();
-    if path.is_dir() {
-        format!("{path_shown} is a directory, not a file")
-    } else {
-        format!("there is no file {path_shown}")
-    }
-}
-
-fn beside(source: &Source<'_>, path: &str) -> PathBuf {
-    source.folder().join(path)
 }
 
 /// The class of devices that a profile of a pool's GPU is measured as: by its full name, or by its short one.
@@ -166,13 +149,9 @@ impl Reader<'_> {
                 .source
                 .invalid(None, "profiles is missing; name the CSV file with the measured latencies"));
         };
-        let full = beside(self.source, path.get_ref());
+        let full = self.source.file("profiles", path)?;
         if let Some(read) = self.profiles.get(&full) {
             return Ok(Arc::clone(read));
-        }
-        if !full.is_file() {
-            let message = format!("profiles: {}", no_file(&full));
-            return Err(self.source.invalid(Some(path.span()), message));
         }
         let read = Arc::new(ProfileFile::read(&full)?);
         self.profiles.insert(full, Arc::clone(&read));
