@@ -161,7 +161,7 @@ impl Deployment {
             .saturating_mul(QUIET_GROWTH)
             .saturating_add(1)
             .min(self.profile.max_batch().min(self.enough) - 1);
-        let early = notice + outlook.head_start(self.class, self.profile.latency(most));
+        let early = notice + outlook.head_start(self.class, self.profile.latency(most), self.need);
         let opens_at = |size: u32| deadline - early - self.takes(size + 1, delays);
         // Either there is plenty of time, or hardly any.
         if most <= rows || opens_at(rows + 1) <= now {

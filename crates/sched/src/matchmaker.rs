@@ -193,7 +193,7 @@ impl<P: Policy> Matchmaker<P> {
         let class = ClassId(0);
         let is_open = |pool: &mut Pool<P>, (frontrun, model): (Time, u32)| {
             let latency = posted[model as usize].first.as_ref().map_or(Span::ZERO, |first| first.latency);
-            frontrun <= now || frontrun - pool.head_start(policy, latency) <= now
+            frontrun <= now || frontrun - pool.head_start(policy, model, latency) <= now
         };
         let Some(next) = pool.pending.peek() else { return Ok(None) };
         if !is_open(pool, next) {
@@ -344,11 +344,11 @@ impl<P: Policy> Outlook for Matchmaker<P> {
         self.pools.get(class.0 as usize).map_or(Span::MAX, |pool| pool.pressure().longest())
     }
 
-    fn head_start(&self, class: ClassId, latency: Span) -> Span {
+    fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span {
         let pool = self.pools.get(class.0 as usize);
         pool.map_or(Span::ZERO, |pool| {
             let pressure = pool.pressure();
-            self.policy.head_start(&self.policy.guard(pressure), pressure.backlog, latency)
+            self.policy.head_start(&self.policy.guard(pressure), pressure.backlog, latency, own)
         })
     }
 }

@@ -41,12 +41,12 @@ pub trait Policy: Clone + Debug {
     /// Reckons it anew. The pressure changes less often than head starts are asked for.
     fn guard(&self, pressure: &Pressure) -> Self::Guard;
 
-    /// How long before its frontrun a candidate of `latency` may start.
-    fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span;
+    /// How long before its frontrun a candidate of `latency` may start, of a model that needs `own` devices itself.
+    fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span, own: Need) -> Span;
 
     /// The same on the last idle device, for a candidate that would hold it for longer than others can wait.
     fn head_start_on_last(&self, guard: &Self::Guard, backlog: Span, latency: Span) -> Span {
-        self.head_start(guard, backlog, latency)
+        self.head_start(guard, backlog, latency, Need::default())
     }
 
     /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
@@ -63,8 +63,8 @@ pub trait Outlook {
     /// [`Pressure::longest`] of a class.
     fn longest(&self, class: ClassId) -> Span;
 
-    /// How long before its frontrun the window of a candidate of `latency` opens.
-    fn head_start(&self, class: ClassId, latency: Span) -> Span;
+    /// How long before its frontrun the window of a candidate of `latency` opens, of a model that needs `own` devices itself.
+    fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span;
 }
 
 /// How hard one class of devices is pressed.
@@ -86,6 +86,9 @@ pub struct Pressure {
     /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is in use
     /// belongs to models that take turns with themselves.
     pub randomness: f64,
+    /// The share of requests that models lately lost, a mean over the batches that they started. Only kept up where `all_busy` is
+    /// above 0.
+    pub loss: f64,
     /// The need of the higher levels alone, where there are several.
     pub higher: HigherNeeds,
 }
@@ -170,12 +173,8 @@ impl Pressure {
     /// allows.
     pub const ALL_BUSY_MAX: f64 = 0.005;
 
-    /// On so few devices nothing is even enough to be relied on: batches that take a little longer than predicted are not.
-    const RANDOM_MIN: f64 = 6.0;
-
-    /// Where more devices than this are needed, one batch out of turn matters less and less, and fewer than `RANDOM_MIN` are
-    /// reckoned to be taken at random.
-    const RANDOM_UP_TO: f64 = 8.0;
+    /// How many standard deviations of what bursts need count as random.
+    const BURST_DEVIATIONS: u64 = 2;
 
     /// The devices that would have nothing to do even when a standard deviation more than the mean comes in; below 0
     /// where there are too few.
@@ -203,14 +202,12 @@ impl Pressure {
     /// [`randomness`](Pressure::randomness) where the models' [`scatter`](Need::scatter_millionths) adds up to this.
     ///
     /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even ones
-    /// have what the models scatter, and bursts come on top. At least `RANDOM_MIN` devices are reckoned to be taken at random,
-    /// fewer where many are needed.
-    pub(crate) fn reckon_randomness(need: Need, scatter_millionths: u64) -> f64 {
-        let millionths = scatter_millionths.saturating_add(need.variance);
-        let least = Self::RANDOM_MIN * (Self::RANDOM_UP_TO / need.mean()).min(1.0);
-        let variance = (millionths as f64 / 1e6).max(least);
-        // Where nothing is needed this is more than 1.
-        (variance / need.mean()).min(1.0)
+    /// have what the models scatter, and bursts come on top. Where more is needed than there is, nobody gets a turn when it is due.
+    pub(crate) fn reckon_randomness(need: Need, scatter_millionths: u64, gpus: u32) -> f64 {
+        let bursts = need.variance.saturating_mul(Self::BURST_DEVIATIONS * Self::BURST_DEVIATIONS);
+        let millionths = scatter_millionths.saturating_add(bursts);
+        let too_few = need.mean >= u64::from(gpus) * 1_000_000;
+        if too_few || millionths >= need.mean { 1.0 } else { millionths as f64 / need.mean as f64 }
     }
 
     /// How many times the traffic of this level and those above there could be on average; infinite where there is none. What is

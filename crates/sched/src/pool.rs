@@ -72,11 +72,17 @@ impl<P: Policy> Pool<P> {
         &self.pressure
     }
 
-    /// How long before its frontrun the window of a candidate of `latency` opens.
+    /// How long before its frontrun the window of a model's candidate of `latency` opens.
     #[inline]
-    pub(crate) fn head_start(&mut self, policy: &P, latency: Span) -> Span {
+    pub(crate) fn head_start(&mut self, policy: &P, model: u32, latency: Span) -> Span {
         self.reckon(policy);
-        policy.head_start(&self.guard, self.pressure.backlog, latency)
+        policy.head_start(&self.guard, self.pressure.backlog, latency, self.need_of(model))
+    }
+
+    /// How many devices a model's traffic needs.
+    #[inline]
+    fn need_of(&self, model: u32) -> Need {
+        self.needs.get(model as usize).copied().unwrap_or_default()
     }
 
     /// The same on the last idle device, for a batch that holds it for longer than others can wait.
@@ -111,7 +117,7 @@ impl<P: Policy> Pool<P> {
         if self.reckoned != (need, gpus) {
             self.reckoned = (need, gpus);
             self.pressure.all_busy = Pressure::reckon_all_busy(need, gpus);
-            self.pressure.randomness = Pressure::reckon_randomness(need, self.scatter);
+            self.pressure.randomness = Pressure::reckon_randomness(need, self.scatter, gpus);
         }
         // Where all devices are never busy at once, nobody asks what holds them then.
         if self.occupancy_changed && self.pressure.all_busy > 0.0 {
@@ -152,13 +158,17 @@ impl<P: Policy> Pool<P> {
 
     /// Learns that a batch is started.
     pub(crate) fn started(&mut self, model: ModelId, candidate: &Candidate) {
-        let need = self.needs.get(model.0 as usize).copied().unwrap_or_default();
-        if self.levels.started(model.0, candidate.priority, need.millionths().0) {
+        let (need, _) = self.need_of(model.0).millionths();
+        if self.levels.started(model.0, candidate.priority, need) {
             self.pressure.higher = self.levels.higher();
         }
         self.occupancy.add(candidate.latency);
         self.occupancy_changed = true;
-        self.changed |= self.pressure.all_busy > 0.0;
+        if self.pressure.all_busy > 0.0 {
+            let loss = f64::from(candidate.loss_permille) / 1_000.0;
+            self.pressure.loss += LOSS_WEIGHT * (loss - self.pressure.loss);
+            self.changed = true;
+        }
     }
 
     /// Learns how many devices a model's traffic needs.
@@ -229,6 +239,9 @@ impl<P: Policy> Pool<P> {
         }
     }
 }
+
+/// How much one batch counts in the mean of what is lost: the last few hundred tell.
+const LOSS_WEIGHT: f64 = 1.0 / 256.0;
 
 /// With so many idle devices, and an eighth of all besides, nobody will ask for busy ones soon: to begin watching again
 /// takes a step for each device, so it must not begin and end with each of them.

@@ -12,7 +12,7 @@ pub(crate) struct Board {
     classes: Box<[[AtomicU64; FIELDS]]>,
 }
 
-const FIELDS: usize = 11;
+const FIELDS: usize = 12;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -45,6 +45,7 @@ impl Board {
             pressure.all_busy.to_bits(),
             pressure.patience.as_nanos(),
             pressure.randomness.to_bits(),
+            pressure.loss.to_bits(),
             first,
             second,
             third,
@@ -56,8 +57,20 @@ impl Board {
 
     pub(crate) fn pressure(&self, class: ClassId) -> Pressure {
         let Some(fields) = self.classes.get(class.0 as usize) else { return Pressure::default() };
-        let [gpus, backlog, mean, variance, holding, all_busy, patience, randomness, first, second, third] =
-            std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
+        let [
+            gpus,
+            backlog,
+            mean,
+            variance,
+            holding,
+            all_busy,
+            patience,
+            randomness,
+            loss,
+            first,
+            second,
+            third,
+        ] = std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
         Pressure {
             gpus: gpus as u32,
             backlog: Span::from_nanos(backlog),
@@ -66,6 +79,7 @@ impl Board {
             all_busy: f64::from_bits(all_busy),
             patience: Span::from_nanos(patience),
             randomness: f64::from_bits(randomness),
+            loss: f64::from_bits(loss),
             higher: HigherNeeds::from_numbers([first, second, third]),
         }
     }
@@ -127,11 +141,11 @@ impl<P: Policy> Outlook for Horizon<P> {
         self.classes.get(class.0 as usize).map_or(Span::MAX, |seen| seen.pressure.longest())
     }
 
-    fn head_start(&self, class: ClassId, latency: Span) -> Span {
+    fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span {
         let seen = self.classes.get(class.0 as usize);
         // What waits may be the shard's own candidate, which was not told yet.
         seen.map_or(Span::ZERO, |seen| {
-            self.policy.head_start(&seen.guard, seen.pressure.backlog.max(latency), latency)
+            self.policy.head_start(&seen.guard, seen.pressure.backlog.max(latency), latency, own)
         })
     }
 }

@@ -23,7 +23,7 @@ impl<P: Policy> Matchmaker<P> {
         while let Some((frontrun, model)) = pool.pending.peek()
             && let Some(candidate) = posted[model as usize].on(class)
         {
-            if frontrun > now && frontrun - pool.head_start(policy, candidate.latency) > now {
+            if frontrun > now && frontrun - pool.head_start(policy, model, candidate.latency) > now {
                 break;
             }
             pool.pending.remove(model);
@@ -42,7 +42,7 @@ impl<P: Policy> Matchmaker<P> {
         let held_until = pool.held.peek().map(|(until, _)| until);
         let next = pool.pending.peek().and_then(|(frontrun, model)| {
             let candidate = self.posted[model as usize].on(class)?;
-            Some(frontrun - pool.head_start(&self.policy, candidate.latency))
+            Some(frontrun - pool.head_start(&self.policy, model, candidate.latency))
         });
         next.into_iter().chain(held_until).min()
     }

@@ -2,7 +2,7 @@
 
 use downbeat_profile::Span;
 
-use super::{HeadroomDrop, Policy, Pressure, SmallestId};
+use super::{HeadroomDrop, Need, Policy, Pressure, SmallestId};
 use crate::{Candidate, Release, Time};
 
 /// The least share of the devices that is reckoned to be spare: with so little, most that waits starts at once.
@@ -16,6 +16,13 @@ const SPARE_CALM: f64 = 0.1;
 /// l / (2 * spare) on average; 2 would keep devices busy with small batches at half load already.
 const RELIANCE: f64 = 3.0;
 
+/// The share of lost requests from which on the gap between two batches counts for as much as it ever does: a quarter of what an
+/// objective of 99 % allows, so that it is done before it is too late.
+const LOSS_FULL: f64 = 0.0025;
+
+/// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
+const LOSS_HASTE: f64 = 15.0;
+
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in while
 /// a device is waited for. Much more, and models overtake each other for a single lost request.
 const LOSS_PULL: u64 = 8;
@@ -27,7 +34,8 @@ const LOSS_PULL: u64 = 8;
 /// ```text
 ///   spare      = gpus - need - deviation of need
 ///   wait       = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) * randomness / (3 * spare)
-///   head start = wait + gap between two batches
+///   haste      = 15 * randomness^2 * min(1, lost share / 0.0025)
+///   head start = wait + gap between two batches * (1 + haste) * share of the others
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
@@ -35,7 +43,9 @@ const LOSS_PULL: u64 = 8;
 /// turns with itself, so that what is random is hardly more than one device for each model. A model alone never
 /// guards against itself in this: its batches leave one after the other, each waits for its own window. The gap between
 /// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
-/// more than a moment: with one device or two, at almost any load. It is not for batches longer than others can wait that
+/// more than a moment: with one device or two, at almost any load. Where requests are lost it counts for more: then moments
+/// in which a device is idle are too dear to be waited through. A model's own part in the traffic is left out, because its batches
+/// leave one after the other; only on a single device they wait for each other, too. The gap is not for batches longer than others can wait that
 /// would take the last idle device: they are the reason for it. Where the traffic needs all devices, the rule is eager
 /// dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,8 +58,10 @@ pub struct AdaptiveGuard {
     wait: f64,
     /// How many times a batch's own latency the work of others counts for at most.
     others_most: f64,
-    /// The gap between two batches, as far as all devices are busy at once.
+    /// The gap between two batches, as far as all devices are busy at once, for a model that needs next to nothing itself.
     gap_ns: f64,
+    /// What is taken off it for each device that the model itself needs.
+    gap_ns_per_need: f64,
     /// `wait` where nothing beyond the mean comes in.
     wait_mean: f64,
     /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
@@ -71,21 +83,29 @@ impl Policy for Adaptive {
         // All devices are busy for about this part of the time; then one is free after the gap between two batches.
         let gap_ns = pressure.holding.as_nanos() as f64 / gpus;
         let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
+        let lost = (pressure.loss / LOSS_FULL).min(1.0);
+        let haste = LOSS_HASTE * randomness * randomness * lost;
+        // A device alone is waited for behind one's own batches, too.
+        let between_own = if pressure.gpus == 1 { 1.0 } else { 0.0 };
+        let need = pressure.need.mean();
         AdaptiveGuard {
             wait: randomness / (RELIANCE * spare),
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
-            gap_ns,
-            wait_mean: randomness / (RELIANCE * (gpus - pressure.need.mean()).max(SPARE_MIN * gpus)),
+            gap_ns: gap_ns * (1.0 + haste),
+            gap_ns_per_need: if need > 0.0 { gap_ns * (1.0 + haste - between_own) / need } else { 0.0 },
+            wait_mean: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
         }
     }
 
     #[inline]
-    fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
-        let others = (backlog - latency).as_nanos() as f64;
-        let own = latency.as_nanos() as f64;
-        let wait = others.min(own * guard.others_most) * guard.wait;
-        Span::from_nanos((wait + guard.gap_ns) as u64)
+    fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span, own: Need) -> Span {
+        let others_ns = (backlog - latency).as_nanos() as f64;
+        let latency_ns = latency.as_nanos() as f64;
+        let wait_ns = others_ns.min(latency_ns * guard.others_most) * guard.wait;
+        let gap_ns = guard.gap_ns - guard.gap_ns_per_need * own.mean();
+        // Below 0 it is 0: a model's need is told sooner than the sum of all is reckoned with.
+        Span::from_nanos((wait_ns + gap_ns) as u64)
     }
 
     /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for long is the
@@ -121,12 +141,19 @@ mod tests {
             patience: Span::ZERO,
             // Many small models.
             randomness: 1.0,
+            loss: 0.0,
             higher: HigherNeeds::default(),
         }
     }
 
+    /// Of a model that needs next to nothing itself.
     fn head_start(pressure: &Pressure) -> Span {
-        Adaptive.head_start(&Adaptive.guard(pressure), pressure.backlog, Span::from_millis(10))
+        head_start_of(pressure, 0.0)
+    }
+
+    fn head_start_of(pressure: &Pressure, own_need: f64) -> Span {
+        let guard = Adaptive.guard(pressure);
+        Adaptive.head_start(&guard, pressure.backlog, Span::from_millis(10), Need::new(own_need, 0.0))
     }
 
     /// 8 - 6 = 2 spare devices: 6 / (3 * 2) = 1 ms for 6 ms of others' work.
@@ -163,10 +190,39 @@ mod tests {
     }
 
     #[test]
-    fn a_model_alone_waits_for_its_window_at_any_load() {
+    fn a_model_alone_waits_for_its_window_at_any_load_and_loss() {
         for need in [0.0, 4.0, 8.0, 80.0] {
-            assert_eq!(head_start(&pressure(8, 10, need, 0.0)), Span::ZERO);
+            for loss in [0.0, 0.5] {
+                let pressure =
+                    Pressure { holding: Span::from_millis(20), loss, ..pressure(8, 10, need, 0.0) };
+                assert!(head_start_of(&pressure, need) < Span::from_micros(1));
+            }
         }
+    }
+
+    /// The gap is 10 ms. Of one of two devices that are needed a model needs a quarter itself: 7.5 ms. A device alone is waited for
+    /// behind one's own batches, too.
+    #[test]
+    fn the_gap_counts_as_far_as_it_is_others_who_take_the_devices() {
+        let gap = |gpus, own_need| {
+            let holding = Span::from_millis(10 * u64::from(gpus));
+            let early = head_start_of(&Pressure { holding, ..pressure(gpus, 10, 1.0, 0.0) }, own_need);
+            early.as_millis_f64().round_ties_even()
+        };
+        assert_eq!([gap(2, 0.0), gap(2, 0.2), gap(2, 1.0)], [10.0, 8.0, 0.0]);
+        assert_eq!([gap(1, 0.0), gap(1, 0.2), gap(1, 1.0)], [10.0, 10.0, 10.0]);
+    }
+
+    /// A loss of 0.25 % or more makes it 16 times the gap of 10 ms; half of that 8.5 times; and where half of what is in use is taken
+    /// at random, 4.75 times.
+    #[test]
+    fn where_requests_are_lost_the_gap_counts_for_more() {
+        let early_ms = |randomness, loss| {
+            let holding = Span::from_millis(20);
+            head_start(&Pressure { holding, randomness, loss, ..pressure(2, 10, 1.0, 0.0) }).as_millis_f64()
+        };
+        assert_eq!([0.0, 0.00125, 0.0025, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 85.0, 160.0, 160.0]);
+        assert_eq!([0.0, 0.0025].map(|loss| early_ms(0.5, loss)), [10.0, 47.5]);
     }
 
     /// 1 - 0.5 = 0.5 spare: 2 * 10 / (3 * 0.5).

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use downbeat_profile::Span;
 
-use super::{DropRule, GpuOrder, Policy, Pressure};
+use super::{DropRule, GpuOrder, Need, Policy, Pressure};
 use crate::Release;
 
 /// Symphony's rule: a batch waits until one more request could no longer join it for free.
@@ -29,7 +29,7 @@ impl<D: DropRule, O: GpuOrder> Policy for Deferred<D, O> {
 
     fn guard(&self, _: &Pressure) {}
 
-    fn head_start(&self, (): &(), _: Span, _: Span) -> Span {
+    fn head_start(&self, (): &(), _: Span, _: Span, _: Need) -> Span {
         Span::ZERO
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use downbeat_profile::Span;
 
-use super::{DropRule, GpuOrder, Policy, Pressure};
+use super::{DropRule, GpuOrder, Need, Policy, Pressure};
 use crate::Release;
 
 /// Work-conserving dispatch: whenever a device is idle, it takes the most urgent candidate at once.
@@ -30,7 +30,7 @@ impl<D: DropRule, O: GpuOrder> Policy for Eager<D, O> {
 
     fn guard(&self, _: &Pressure) {}
 
-    fn head_start(&self, (): &(), _: Span, _: Span) -> Span {
+    fn head_start(&self, (): &(), _: Span, _: Span, _: Need) -> Span {
         Span::MAX
     }
 }

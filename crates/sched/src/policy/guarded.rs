@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use downbeat_profile::Span;
 
-use super::{DropRule, GpuOrder, Policy, Pressure};
+use super::{DropRule, GpuOrder, Need, Policy, Pressure};
 use crate::Release;
 
 /// Deferral guarded by the backlog: windows open earlier by `k` times the work that waits per device.
@@ -36,7 +36,7 @@ impl<D: DropRule, O: GpuOrder> Policy for Guarded<D, O> {
         f64::from(pressure.gpus.max(1))
     }
 
-    fn head_start(&self, gpus: &f64, backlog: Span, _: Span) -> Span {
+    fn head_start(&self, gpus: &f64, backlog: Span, _: Span, _: Need) -> Span {
         let per_gpu = backlog.as_nanos() as f64 / gpus;
         Span::from_nanos((self.k * per_gpu) as u64)
     }

@@ -8,22 +8,31 @@ fn a_model_scatters_by_what_is_not_always_in_use_and_by_a_quarter_at_most() {
     assert_eq!([0.0, 0.1, 0.5, 0.9, 7.0].map(scatter), [0, 90_000, 250_000, 250_000, 250_000]);
 }
 
-/// [`Pressure::randomness`] of models with these needs.
+/// [`Pressure::randomness`] of models with these needs on 100 devices.
 fn randomness(needs: &[f64], deviation: f64) -> f64 {
-    let scatter = needs.iter().map(|&need| Need::new(need, 0.0).scatter_millionths()).sum();
-    Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter)
+    randomness_on(100, needs, deviation)
 }
 
-/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that vary by 2 devices make it 12 of 32. On
-/// six devices everything is random, of eight six are, and of more than eight less and less.
+fn randomness_on(gpus: u32, needs: &[f64], deviation: f64) -> f64 {
+    let scatter = needs.iter().map(|&need| Need::new(need, 0.0).scatter_millionths()).sum();
+    Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter, gpus)
+}
+
+/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that vary by 2 devices add 4 twice over: 24
+/// of 32.
 #[test]
-fn what_is_random_is_what_scatters_and_bursts_and_at_least_six_of_eight_devices() {
+fn what_is_random_is_what_scatters_and_bursts() {
     assert_eq!(randomness(&[1.0; 32], 0.0), 0.25);
-    assert_eq!(randomness(&[1.0; 32], 2.0), 0.375);
-    assert_eq!(randomness(&[8.0], 0.0), 0.75);
-    assert_eq!(randomness(&[16.0], 0.0), 0.1875);
-    assert_eq!(randomness(&[6.0], 0.0), 1.0);
+    assert_eq!(randomness(&[1.0; 32], 2.0), 0.75);
+    assert_eq!(randomness(&[1.0; 32], 8.0), 1.0);
+    assert_eq!(randomness(&[8.0], 0.0), 0.03125);
+    assert_eq!(randomness(&[0.25; 4], 0.0), 0.75);
     assert_eq!(randomness(&[], 0.0), 1.0);
+}
+
+#[test]
+fn everything_is_random_where_more_is_needed_than_there_is() {
+    assert_eq!([33, 32, 8].map(|gpus| randomness_on(gpus, &[1.0; 32], 0.0)), [0.25, 1.0, 1.0]);
 }
 
 proptest! {

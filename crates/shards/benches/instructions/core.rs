@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use downbeat_sched::{
-    Adaptive, BatchId, ClassId, ClassSet, Delays, GpuId, Grant, LatencyProfile, ModelId, ModelSpec, Outlook,
-    Priority, Release, Request, RequestId, Shard, Span, Time,
+    Adaptive, BatchId, ClassId, ClassSet, Delays, GpuId, Grant, LatencyProfile, ModelId, ModelSpec, Need,
+    Outlook, Priority, Release, Request, RequestId, Shard, Span, Time,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp1};
@@ -22,7 +22,7 @@ impl Outlook for Plenty {
         Span::MAX
     }
 
-    fn head_start(&self, _: ClassId, _: Span) -> Span {
+    fn head_start(&self, _: ClassId, _: Span, _: Need) -> Span {
         Span::ZERO
     }
 }

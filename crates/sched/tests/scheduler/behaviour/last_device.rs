@@ -19,7 +19,7 @@ impl Policy for Considerate {
 
     fn guard(&self, _: &Pressure) {}
 
-    fn head_start(&self, (): &(), _: Span, _: Span) -> Span {
+    fn head_start(&self, (): &(), _: Span, _: Span, _: Need) -> Span {
         Span::MAX
     }
 
