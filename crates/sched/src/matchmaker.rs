@@ -335,9 +335,9 @@ fn reason<P: Policy>(candidate: &Candidate, now: Time) -> Release {
 }
 
 impl<P: Policy> Outlook for Matchmaker<P> {
-    fn headroom(&self, class: ClassId, level: Priority) -> f64 {
+    fn headroom(&self, class: ClassId, level: Priority, own: Need) -> f64 {
         let pool = self.pools.get(class.0 as usize);
-        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom(level)
+        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom(level, own)
     }
 
     fn longest(&self, class: ClassId) -> Span {

@@ -58,7 +58,7 @@ pub trait Policy: Clone + Debug {
 /// What models know of the cluster: the matchmaker's word, as far as they have heard it.
 pub trait Outlook {
     /// [`Pressure::headroom`] of a class.
-    fn headroom(&self, class: ClassId, level: Priority) -> f64;
+    fn headroom(&self, class: ClassId, level: Priority, own: Need) -> f64;
 
     /// [`Pressure::longest`] of a class.
     fn longest(&self, class: ClassId) -> Span;
@@ -210,10 +210,16 @@ impl Pressure {
         if too_few || millionths >= need.mean { 1.0 } else { millionths as f64 / need.mean as f64 }
     }
 
-    /// How many times the traffic of this level and those above there could be on average; infinite where there is none. What is
-    /// below gets what is left, and presses nobody.
-    pub fn headroom(&self, level: Priority) -> f64 {
-        f64::from(self.gpus) / self.higher.of(level).unwrap_or_else(|| self.need.mean())
+    /// How many times what it needs a model of this level, which needs `own` devices, may use for a while; infinite where nothing
+    /// is needed. What is below gets what is left, and presses nobody.
+    ///
+    /// A model alone may use all that is spare. Of several that are in want at different times, each may use more than
+    /// its share: what independent ones need beyond their mean adds up like square roots, so of the spare devices one has the root of its share.
+    pub fn headroom(&self, level: Priority, own: Need) -> f64 {
+        let need = self.higher.of(level).unwrap_or_else(|| self.need.mean());
+        let all = f64::from(self.gpus) / need;
+        let share = (own.mean() / need).min(1.0);
+        if all > 1.0 { 1.0 + (all - 1.0) / share.sqrt() } else { all }
     }
 }
 

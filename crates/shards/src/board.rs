@@ -133,8 +133,8 @@ impl<P: Policy> Horizon<P> {
 }
 
 impl<P: Policy> Outlook for Horizon<P> {
-    fn headroom(&self, class: ClassId, level: Priority) -> f64 {
-        self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.pressure.headroom(level))
+    fn headroom(&self, class: ClassId, level: Priority, own: Need) -> f64 {
+        self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.pressure.headroom(level, own))
     }
 
     fn longest(&self, class: ClassId) -> Span {

@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 struct Plenty;
 
 impl Outlook for Plenty {
-    fn headroom(&self, _: ClassId, _: Priority) -> f64 {
+    fn headroom(&self, _: ClassId, _: Priority, _: Need) -> f64 {
         1.3
     }
 
