@@ -16,9 +16,9 @@ const SPARE_CALM: f64 = 0.1;
 /// l / (2 * spare) on average; 2 would keep devices busy with small batches at half load already.
 const RELIANCE: f64 = 3.0;
 
-/// The share of lost requests from which on the gap between two batches counts for as much as it ever does: a quarter of what an
+/// The share of lost requests from which on the gap between two batches counts for as much as it ever does: half of what an
 /// objective of 99 % allows, so that it is done before it is too late.
-const LOSS_FULL: f64 = 0.0025;
+const LOSS_FULL: f64 = 0.005;
 
 /// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
 const LOSS_HASTE: f64 = 15.0;
@@ -34,7 +34,7 @@ const LOSS_PULL: u64 = 8;
 /// ```text
 ///   spare      = gpus - need - deviation of need
 ///   wait       = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) * randomness / (3 * spare)
-///   haste      = 15 * randomness^2 * min(1, lost share / 0.0025)
+///   haste      = 15 * randomness^2 * min(1, lost share / 0.005)
 ///   head start = wait + gap between two batches * (1 + haste) * share of the others
 /// ```
 ///
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!([gap(1, 0.0), gap(1, 0.2), gap(1, 1.0)], [10.0, 10.0, 10.0]);
     }
 
-    /// A loss of 0.25 % or more makes it 16 times the gap of 10 ms; half of that 8.5 times; and where half of what is in use is taken
+    /// A loss of 0.5 % or more makes it 16 times the gap of 10 ms; half of that 8.5 times; and where half of what is in use is taken
     /// at random, 4.75 times.
     #[test]
     fn where_requests_are_lost_the_gap_counts_for_more() {
@@ -221,8 +221,8 @@ mod tests {
             let holding = Span::from_millis(20);
             head_start(&Pressure { holding, randomness, loss, ..pressure(2, 10, 1.0, 0.0) }).as_millis_f64()
         };
-        assert_eq!([0.0, 0.00125, 0.0025, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 85.0, 160.0, 160.0]);
-        assert_eq!([0.0, 0.0025].map(|loss| early_ms(0.5, loss)), [10.0, 47.5]);
+        assert_eq!([0.0, 0.0025, 0.005, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 85.0, 160.0, 160.0]);
+        assert_eq!([0.0, 0.005].map(|loss| early_ms(0.5, loss)), [10.0, 47.5]);
     }
 
     /// 1 - 0.5 = 0.5 spare: 2 * 10 / (3 * 0.5).
