@@ -21,7 +21,7 @@ const RELIANCE: f64 = 3.0;
 const LOSS_FULL: f64 = 0.005;
 
 /// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
-const LOSS_HASTE: f64 = 15.0;
+const LOSS_HASTE: f64 = 10.0;
 
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in while
 /// a device is waited for. Much more, and models overtake each other for a single lost request.
@@ -34,7 +34,7 @@ const LOSS_PULL: u64 = 8;
 /// ```text
 ///   spare      = gpus - need - deviation of need
 ///   wait       = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) * randomness / (3 * spare)
-///   haste      = 15 * randomness^2 * min(1, lost share / 0.005)
+///   haste      = 10 * randomness * min(1, lost share / 0.005)
 ///   head start = wait + gap between two batches * (1 + haste) * share of the others
 /// ```
 ///
@@ -84,7 +84,7 @@ impl Policy for Adaptive {
         let gap_ns = pressure.holding.as_nanos() as f64 / gpus;
         let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
         let lost = (pressure.loss / LOSS_FULL).min(1.0);
-        let haste = LOSS_HASTE * randomness * randomness * lost;
+        let haste = LOSS_HASTE * randomness * lost;
         // A device alone is waited for behind one's own batches, too.
         let between_own = if pressure.gpus == 1 { 1.0 } else { 0.0 };
         let need = pressure.need.mean();
@@ -213,16 +213,16 @@ mod tests {
         assert_eq!([gap(1, 0.0), gap(1, 0.2), gap(1, 1.0)], [10.0, 10.0, 10.0]);
     }
 
-    /// A loss of 0.5 % or more makes it 16 times the gap of 10 ms; half of that 8.5 times; and where half of what is in use is taken
-    /// at random, 4.75 times.
+    /// A loss of 0.5 % or more makes it 11 times the gap of 10 ms; half of that 6 times; so does 0.5 % where half of what is in use is
+    /// taken at random.
     #[test]
     fn where_requests_are_lost_the_gap_counts_for_more() {
         let early_ms = |randomness, loss| {
             let holding = Span::from_millis(20);
             head_start(&Pressure { holding, randomness, loss, ..pressure(2, 10, 1.0, 0.0) }).as_millis_f64()
         };
-        assert_eq!([0.0, 0.0025, 0.005, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 85.0, 160.0, 160.0]);
-        assert_eq!([0.0, 0.005].map(|loss| early_ms(0.5, loss)), [10.0, 47.5]);
+        assert_eq!([0.0, 0.0025, 0.005, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 60.0, 110.0, 110.0]);
+        assert_eq!([0.0, 0.005].map(|loss| early_ms(0.5, loss)), [10.0, 60.0]);
     }
 
     /// 1 - 0.5 = 0.5 spare: 2 * 10 / (3 * 0.5).
