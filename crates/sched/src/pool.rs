@@ -79,16 +79,16 @@ impl<P: Policy> Pool<P> {
         policy.head_start(&self.guard, self.pressure.backlog, latency, self.need_of(model))
     }
 
-    /// How many devices a model's traffic needs.
-    #[inline]
-    fn need_of(&self, model: u32) -> Need {
-        self.needs.get(model as usize).copied().unwrap_or_default()
-    }
-
     /// The same on the last idle device, for a batch that holds it for longer than others can wait.
     pub(crate) fn head_start_on_last(&mut self, policy: &P, latency: Span) -> Span {
         self.reckon(policy);
         policy.head_start_on_last(&self.guard, self.pressure.backlog, latency)
+    }
+
+    /// How many devices a model's traffic needs.
+    #[inline]
+    fn need_of(&self, model: u32) -> Need {
+        self.needs.get(model as usize).copied().unwrap_or_default()
     }
 
     /// The level of the batch that the least patient model started last; above all others where it has started none.

@@ -19,8 +19,8 @@ fn randomness_on(gpus: u32, needs: &[f64], deviation: f64) -> f64 {
     Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter, gpus)
 }
 
-/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that vary by 2 devices add 4 twice over: 24
-/// of 32.
+/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that deviate by 2 devices, twice that are 4, add
+/// 16: 24 of 32.
 #[test]
 fn what_is_random_is_what_scatters_and_bursts() {
     assert_eq!(randomness(&[1.0; 32], 0.0), 0.25);

@@ -130,6 +130,16 @@ impl Stage {
         })
     }
 
+    /// Waits until a model is served.
+    async fn await_ready(&self, model: &str) {
+        let ready = async {
+            while self.state(model).0 != State::Ready {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        soon(ready).await;
+    }
+
     /// Waits until so many devices take batches.
     async fn await_devices(&self, devices: usize) {
         let mut standing = self.core.standing.clone();
@@ -401,12 +411,7 @@ async fn a_model_whose_files_changed_is_loaded_anew_when_no_worker_has_it_any_mo
     assert_eq!(stage.state("m").0, State::Loading, "meanwhile the other is served");
     worker.has_loaded(anew.instance);
     worker.measure().await;
-    let served = async {
-        while stage.state("m").0 != State::Ready {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    soon(served).await;
+    stage.await_ready("m").await;
     let answer = stage.infer("m");
     worker.run().await;
     ended(answer).await.unwrap();

@@ -79,12 +79,7 @@ async fn a_model_whose_subcluster_has_no_worker_yet_is_loaded_when_one_has_come(
     let order = late.load_order().await;
     late.has_loaded(order.instance);
     late.measure().await;
-    let ready = async {
-        while stage.state("m").0 != State::Ready {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    soon(ready).await;
+    stage.await_ready("m").await;
     let answer = stage.infer("m");
     late.run().await;
     ended(answer).await.unwrap();
