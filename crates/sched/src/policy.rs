@@ -89,6 +89,8 @@ pub struct Pressure {
     /// The share of requests that models lately lost, a mean over the batches that they started. Only kept up where `all_busy` is
     /// above 0.
     pub loss: f64,
+    /// How long the requests of those models can wait for a device: a mean over the lost ones; of the least patient model where none is lost.
+    pub losers_patience: Span,
     /// The need of the higher levels alone, where there are several.
     pub higher: HigherNeeds,
 }
@@ -101,26 +103,40 @@ pub struct Need {
     mean: u64,
     variance: u64,
     patience_us: u32,
+    alone_us: u32,
 }
 
 impl Need {
     /// So many devices on average, with this standard deviation. Negative numbers and NaN give 0.
     pub fn new(mean: f64, deviation: f64) -> Need {
-        Need { mean: (mean * 1e6) as u64, variance: (deviation * deviation * 1e6) as u64, patience_us: 0 }
+        Need::from_millionths(((mean * 1e6) as u64, (deviation * deviation * 1e6) as u64))
     }
 
-    /// The longest patience that is told from a longer one, in microseconds: past some seconds it makes no difference.
-    pub const PATIENCE_US_MAX: u32 = (1 << 24) - 1;
+    /// The longest time that is told from a longer one, in microseconds: past some seconds it makes no difference.
+    const TIME_US_MAX: u64 = (1 << 24) - 1;
 
     /// The same where a request can wait so long for a device and still be in time, in whole microseconds.
     pub fn with_patience(self, patience: Span) -> Need {
-        let patience_us = (patience.as_nanos() / 1_000).min(Self::PATIENCE_US_MAX.into()) as u32;
-        Need { patience_us, ..self }
+        Need { patience_us: Self::time_us(patience), ..self }
+    }
+
+    /// The same where a batch of one row takes so long, in whole microseconds.
+    pub fn with_alone(self, alone: Span) -> Need {
+        Need { alone_us: Self::time_us(alone), ..self }
+    }
+
+    fn time_us(time: Span) -> u32 {
+        (time.as_nanos() / 1_000).min(Self::TIME_US_MAX) as u32
     }
 
     /// How long a request can wait for a device and still be in time. Of no meaning in a sum.
     pub const fn patience(self) -> Span {
         Span::from_micros(self.patience_us as u64)
+    }
+
+    /// How long a batch of one row takes. Of no meaning in a sum.
+    pub const fn alone(self) -> Span {
+        Span::from_micros(self.alone_us as u64)
     }
 
     /// Mean and variance in millionths: the exact values, to be carried elsewhere.
@@ -130,7 +146,7 @@ impl Need {
 
     /// The need of which [`millionths`](Self::millionths) are these.
     pub const fn from_millionths((mean, variance): (u64, u64)) -> Need {
-        Need { mean, variance, patience_us: 0 }
+        Need { mean, variance, patience_us: 0, alone_us: 0 }
     }
 
     /// The mean number of devices.
@@ -155,7 +171,8 @@ impl Need {
 
     /// The part of it that `share` of the traffic needs.
     pub(crate) fn part(self, share: f64) -> Need {
-        Need::new(share * self.mean(), share * self.deviation()).with_patience(self.patience())
+        let part = Need::new(share * self.mean(), share * self.deviation());
+        Need { mean: part.mean, variance: part.variance, ..self }
     }
 
     /// `self` with `old` replaced by `new` in the sum. Models are taken to vary independently of each other.
@@ -164,6 +181,7 @@ impl Need {
             mean: self.mean.saturating_sub(old.mean).saturating_add(new.mean),
             variance: self.variance.saturating_sub(old.variance).saturating_add(new.variance),
             patience_us: 0,
+            alone_us: 0,
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Pool<P: Policy> {
     /// What `pressure.holding` is told from, and whether there is anything new in it.
     occupancy: Occupancy,
     occupancy_changed: bool,
+    /// The share of requests lately lost, times how long each of them could have waited, in nanoseconds.
+    lost_patience_ns: f64,
     /// What `pressure.all_busy` and `pressure.randomness` were reckoned from.
     reckoned: (Need, u32),
     /// The sum of what the models scatter, in millionths, so that it is exact.
@@ -56,6 +58,7 @@ impl<P: Policy> Default for Pool<P> {
             changed: false,
             occupancy: Occupancy::default(),
             occupancy_changed: false,
+            lost_patience_ns: 0.0,
             reckoned: (Need::default(), 0),
             scatter: 0,
             needs: Vec::new(),
@@ -124,6 +127,9 @@ impl<P: Policy> Pool<P> {
             self.occupancy_changed = false;
             self.pressure.holding = self.occupancy.longest_holding_all(gpus, Pressure::ALL_BUSY_MAX);
         }
+        let Pressure { loss, patience, .. } = self.pressure;
+        self.pressure.losers_patience =
+            if loss > LOSS_MIN { Span::from_nanos((self.lost_patience_ns / loss) as u64) } else { patience };
         self.guard = policy.guard(&self.pressure);
     }
 
@@ -158,15 +164,17 @@ impl<P: Policy> Pool<P> {
 
     /// Learns that a batch is started.
     pub(crate) fn started(&mut self, model: ModelId, candidate: &Candidate) {
-        let (need, _) = self.need_of(model.0).millionths();
-        if self.levels.started(model.0, candidate.priority, need) {
+        let need = self.need_of(model.0);
+        if self.levels.started(model.0, candidate.priority, need.millionths().0) {
             self.pressure.higher = self.levels.higher();
         }
         self.occupancy.add(candidate.latency);
         self.occupancy_changed = true;
         if self.pressure.all_busy > 0.0 {
             let loss = f64::from(candidate.loss_permille) / 1_000.0;
+            let lost_patience_ns = loss * need.patience().as_nanos() as f64;
             self.pressure.loss += LOSS_WEIGHT * (loss - self.pressure.loss);
+            self.lost_patience_ns += LOSS_WEIGHT * (lost_patience_ns - self.lost_patience_ns);
             self.changed = true;
         }
     }
@@ -243,6 +251,72 @@ impl<P: Policy> Pool<P> {
 /// How much one batch counts in the mean of what is lost: the last few hundred tell.
 const LOSS_WEIGHT: f64 = 1.0 / 256.0;
 
+/// A mean loss of less is what remains of one long ago.
+const LOSS_MIN: f64 = 1e-6;
+
 /// With so many idle devices, and an eighth of all besides, nobody will ask for busy ones soon: to begin watching again
 /// takes a step for each device, so it must not begin and end with each of them.
 const UNWATCHED_IDLE: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::Pool;
+    use crate::policy::{Adaptive, Need};
+    use crate::{Candidate, ClassId, ModelId, Priority, Span, Time};
+
+    /// Three models that can wait for 2, 10 and 30 ms share one device.
+    fn pool() -> Pool<Adaptive> {
+        let mut pool = Pool::default();
+        pool.gain();
+        for (model, patience_ms) in [2, 10, 30].into_iter().enumerate() {
+            let need = Need::new(0.3, 0.0).with_patience(Span::from_millis(patience_ms));
+            pool.set_need(ModelId(model as u32), need);
+        }
+        pool.reckon(&Adaptive);
+        pool
+    }
+
+    fn start(pool: &mut Pool<Adaptive>, model: u32, loss_permille: u16) {
+        let candidate = Candidate {
+            class: ClassId(0),
+            size: 1,
+            frontrun: Time::ZERO,
+            latest: Time::ZERO,
+            latency: Span::from_millis(1),
+            priority: Priority(1),
+            full: false,
+            loss_permille,
+        };
+        pool.started(ModelId(model), &candidate);
+        pool.reckon(&Adaptive);
+    }
+
+    #[test]
+    fn losers_can_wait_for_as_long_as_the_least_patient_model_until_one_loses_anything() {
+        let mut pool = pool();
+        start(&mut pool, 2, 0);
+        assert_eq!(pool.pressure().losers_patience, Span::from_millis(2));
+        start(&mut pool, 2, 40);
+        assert_eq!(pool.pressure().losers_patience.as_millis_f64().round(), 30.0);
+    }
+
+    /// The second loses three times as much as the third: (3 * 10 + 30) / 4 = 15 ms. Then only the second loses, and then nobody.
+    #[test]
+    fn losses_are_a_mean_over_the_last_few_hundred_batches_and_so_is_who_lost() {
+        let mut pool = pool();
+        let run = |pool: &mut Pool<Adaptive>, batches, permille: [u16; 3]| {
+            for batch in 0..batches {
+                start(pool, batch % 3, permille[batch as usize % 3]);
+            }
+            let pressure = pool.pressure();
+            (pressure.loss, pressure.losers_patience.as_millis_f64())
+        };
+        let near = |(loss, patience): (f64, f64), expected: (f64, f64)| {
+            assert!((loss - expected.0).abs() < 0.02 * expected.0 + 1e-6, "lost {loss}, not {}", expected.0);
+            assert!((patience - expected.1).abs() < 0.2, "{patience} ms, not {}", expected.1);
+        };
+        near(run(&mut pool, 3_000, [0, 30, 10]), (0.04 / 3.0, 15.0));
+        near(run(&mut pool, 3_000, [0, 30, 0]), (0.01, 10.0));
+        near(run(&mut pool, 9_000, [0, 0, 0]), (0.0, 2.0));
+    }
+}

@@ -12,7 +12,7 @@ pub(crate) struct Board {
     classes: Box<[[AtomicU64; FIELDS]]>,
 }
 
-const FIELDS: usize = 12;
+const FIELDS: usize = 13;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -46,6 +46,7 @@ impl Board {
             pressure.patience.as_nanos(),
             pressure.randomness.to_bits(),
             pressure.loss.to_bits(),
+            pressure.losers_patience.as_nanos(),
             first,
             second,
             third,
@@ -67,6 +68,7 @@ impl Board {
             patience,
             randomness,
             loss,
+            losers_patience,
             first,
             second,
             third,
@@ -80,6 +82,7 @@ impl Board {
             patience: Span::from_nanos(patience),
             randomness: f64::from_bits(randomness),
             loss: f64::from_bits(loss),
+            losers_patience: Span::from_nanos(losers_patience),
             higher: HigherNeeds::from_numbers([first, second, third]),
         }
     }

@@ -150,9 +150,9 @@ impl Posting {
         self.gone = words[0] & GONE != 0;
         for words in words[HEADER..].chunks_exact(PER_CLASS).take((words[0] & COUNT) as usize) {
             let class = ClassId((words[0] & 0xff) as u16);
-            let need = Need::from_millionths((words[4] & MEAN, words[5]));
-            let patience = Span::from_micros(words[4] >> MEAN.count_ones());
-            self.needs.push((class, need.with_patience(patience)));
+            let ((mean, patience), (variance, alone)) = (split_time(words[4]), split_time(words[5]));
+            let need = Need::from_millionths((mean, variance)).with_patience(patience).with_alone(alone);
+            self.needs.push((class, need));
             if words[0] & OFFERED != 0 {
                 self.candidates.push(unpack(class, words));
             }
@@ -162,16 +162,28 @@ impl Posting {
 
 const OFFERED: u64 = 1 << 8;
 const FULL: u64 = 1 << 9;
-/// The mean need in word 4, good for a million devices; above it the patience in microseconds.
-const MEAN: u64 = (1 << 40) - 1;
+/// The part of words 4 and 5 that tells millionths of devices, good for a million of them.
+const MILLIONTHS: u64 = (1 << 40) - 1;
 
-/// Word 0: class 8 bits, offered 1, full 1, priority 8 from 16, loss 16 from 24, size 24 from 40.
+/// A word of millionths, and above them a time in microseconds.
+#[inline]
+fn join_time(millionths: u64, time: Span) -> u64 {
+    millionths.min(MILLIONTHS) | (time.as_nanos() / 1_000) << MILLIONTHS.count_ones()
+}
+
+#[inline]
+fn split_time(word: u64) -> (u64, Span) {
+    (word & MILLIONTHS, Span::from_micros(word >> MILLIONTHS.count_ones()))
+}
+
+/// Word 0: class 8 bits, offered 1, full 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and 5: what is needed,
+/// mean and variance, and how long requests can wait, and take alone.
 #[inline]
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);
     let (mean, variance) = need.millionths();
-    words[4] = mean.min(MEAN) | (need.patience().as_nanos() / 1_000) << MEAN.count_ones();
-    words[5] = variance;
+    words[4] = join_time(mean, need.patience());
+    words[5] = join_time(variance, need.alone());
     if let Some(candidate) = candidate {
         words[0] |= OFFERED
             | if candidate.full { FULL } else { 0 }
@@ -248,10 +260,9 @@ mod tests {
         let mut posting = Posting::default();
         for classes in 0..=CLASSES_PER_MODEL as u16 {
             let needs = (0..classes).map(|class| {
-                (
-                    ClassId(63 - class),
-                    Need::new(f64::from(class), 0.5).with_patience(Span::from_millis(class.into())),
-                )
+                let (patience, alone) = (Span::from_millis(class.into()), Span::from_micros(class.into()));
+                let need = Need::new(f64::from(class), 0.5).with_patience(patience).with_alone(alone);
+                (ClassId(63 - class), need)
             });
             let offered = (0..classes).filter(|class| class % 3 != 1).map(|class| candidate(63 - class));
             let offer = Offer { candidates: offered.collect(), needs: needs.collect(), ..Offer::default() };

@@ -16,12 +16,24 @@ const SPARE_CALM: f64 = 0.1;
 /// l / (2 * spare) on average; 2 would keep devices busy with small batches at half load already.
 const RELIANCE: f64 = 3.0;
 
-/// The share of lost requests from which on the gap between two batches counts for as much as it ever does: half of what an
+/// However few devices are spare, a device is waited for no more than twice as long as all of them need for the work of others:
+/// a batch that starts earlier than that is small for nothing, and the devices have none to spare.
+const WAIT_MOST: f64 = 2.0;
+
+/// The same for a long model, one that even with a single row takes longer than those that lose requests can wait. A batch of b rows stands in
+/// their way for l(b) less that time, which for each row is the less the larger b is; for all other models it is the more.
+const WAIT_MOST_LONG: f64 = 1.0;
+
+/// The share of lost requests from which on the gap between two batches counts for as much as it ever does: a tenth of what an
 /// objective of 99 % allows, so that it is done before it is too late.
-const LOSS_FULL: f64 = 0.005;
+const LOSS_FULL: f64 = 0.001;
 
 /// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
 const LOSS_HASTE: f64 = 10.0;
+
+/// How many times the gap counts at most for a long model: in a few gaps it finds a moment in which another device stays
+/// idle, which it must (see [`Policy::head_start_on_last`]).
+const GAPS_LONG: f64 = 3.0;
 
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in while
 /// a device is waited for. Much more, and models overtake each other for a single lost request.
@@ -33,9 +45,10 @@ const LOSS_PULL: u64 = 8;
 ///
 /// ```text
 ///   spare      = gpus - need - deviation of need
-///   wait       = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare))) * randomness / (3 * spare)
-///   haste      = 10 * randomness * min(1, lost share / 0.005)
-///   head start = wait + gap between two batches * (1 + haste) * share of the others
+///   others     = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare)))
+///   wait       = others * min(randomness / (3 * spare), 2 / gpus)                       (a long model: 1 / gpus)
+///   gaps       = 1 + 10 * randomness * min(1, lost share / 0.001)                       (a long model: 3 at most)
+///   head start = wait + gap between two batches * gaps * share of the others
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
@@ -46,26 +59,37 @@ const LOSS_PULL: u64 = 8;
 /// more than a moment: with one device or two, at almost any load. Where requests are lost it counts for more: then moments
 /// in which a device is idle are too dear to be waited through. A model's own part in the traffic is left out, because its batches
 /// leave one after the other; only on a single device they wait for each other, too. The gap is not for batches longer than others can wait that
-/// would take the last idle device: they are the reason for it. Where the traffic needs all devices, the rule is eager
-/// dispatch. See `docs/adaptive.md` for how it was found and what it gives.
+/// would take the last idle device: they are the reason for it. And a model that is longer than the losers can wait, however small its
+/// batches are, does not hurry: it would only stand in their way more often. Where the traffic needs more devices than there are, all of
+/// them are busy whatever is done, and the rule is eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
 /// What the head starts of [`Adaptive`] are reckoned from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdaptiveGuard {
-    /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are relied on.
-    wait: f64,
     /// How many times a batch's own latency the work of others counts for at most.
     others_most: f64,
+    /// How early the windows of most models open, and of long ones,
+    usual: Haste,
+    long: Haste,
+    /// which take longer than this even with one row.
+    long_from: Span,
+    /// `wait` on the last device, where nothing beyond the mean counts.
+    wait_on_last: f64,
+    /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
+    gap_on_last_ns: f64,
+}
+
+/// How early a window opens.
+#[derive(Clone, Copy, Debug, Default)]
+struct Haste {
+    /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are relied on.
+    wait: f64,
     /// The gap between two batches, as far as all devices are busy at once, for a model that needs next to nothing itself.
     gap_ns: f64,
     /// What is taken off it for each device that the model itself needs.
     gap_ns_per_need: f64,
-    /// `wait` where nothing beyond the mean comes in.
-    wait_mean: f64,
-    /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
-    gap_on_last_ns: f64,
 }
 
 impl Policy for Adaptive {
@@ -84,16 +108,28 @@ impl Policy for Adaptive {
         let gap_ns = pressure.holding.as_nanos() as f64 / gpus;
         let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
         let lost = (pressure.loss / LOSS_FULL).min(1.0);
-        let haste = LOSS_HASTE * randomness * lost;
+        let gaps = 1.0 + LOSS_HASTE * randomness * lost;
         // A device alone is waited for behind one's own batches, too.
         let between_own = if pressure.gpus == 1 { 1.0 } else { 0.0 };
         let need = pressure.need.mean();
+        let wait = randomness / (RELIANCE * spare);
+        let haste = |wait_most: f64, gaps: f64| Haste {
+            wait: wait.min(wait_most / gpus),
+            gap_ns: gap_ns * gaps,
+            gap_ns_per_need: if need > 0.0 { gap_ns * (gaps - between_own) / need } else { 0.0 },
+        };
+        // Where all devices are busy whatever is done, nobody gains if others wait, and a higher level would lose by it.
+        let [usual, long] = if need < gpus {
+            [haste(WAIT_MOST, gaps), haste(WAIT_MOST_LONG, gaps.min(GAPS_LONG))]
+        } else {
+            [haste(f64::INFINITY, gaps); 2]
+        };
         AdaptiveGuard {
-            wait: randomness / (RELIANCE * spare),
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
-            gap_ns: gap_ns * (1.0 + haste),
-            gap_ns_per_need: if need > 0.0 { gap_ns * (1.0 + haste - between_own) / need } else { 0.0 },
-            wait_mean: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
+            usual,
+            long,
+            long_from: pressure.losers_patience,
+            wait_on_last: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
         }
     }
@@ -102,8 +138,9 @@ impl Policy for Adaptive {
     fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span, own: Need) -> Span {
         let others_ns = (backlog - latency).as_nanos() as f64;
         let latency_ns = latency.as_nanos() as f64;
-        let wait_ns = others_ns.min(latency_ns * guard.others_most) * guard.wait;
-        let gap_ns = guard.gap_ns - guard.gap_ns_per_need * own.mean();
+        let haste = if own.alone() > guard.long_from { &guard.long } else { &guard.usual };
+        let wait_ns = others_ns.min(latency_ns * guard.others_most) * haste.wait;
+        let gap_ns = haste.gap_ns - haste.gap_ns_per_need * own.mean();
         // Below 0 it is 0: a model's need is told sooner than the sum of all is reckoned with.
         Span::from_nanos((wait_ns + gap_ns) as u64)
     }
@@ -112,7 +149,7 @@ impl Policy for Adaptive {
     /// very reason why others must start early.
     fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
         let others = (backlog - latency).min(latency).as_nanos() as f64;
-        Span::from_nanos((others * guard.wait_mean + guard.gap_on_last_ns) as u64)
+        Span::from_nanos((others * guard.wait_on_last + guard.gap_on_last_ns) as u64)
     }
 
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
@@ -142,6 +179,7 @@ mod tests {
             // Many small models.
             randomness: 1.0,
             loss: 0.0,
+            losers_patience: Span::ZERO,
             higher: HigherNeeds::default(),
         }
     }
@@ -152,8 +190,12 @@ mod tests {
     }
 
     fn head_start_of(pressure: &Pressure, own_need: f64) -> Span {
+        head_start_with(pressure, Need::new(own_need, 0.0))
+    }
+
+    fn head_start_with(pressure: &Pressure, own: Need) -> Span {
         let guard = Adaptive.guard(pressure);
-        Adaptive.head_start(&guard, pressure.backlog, Span::from_millis(10), Need::new(own_need, 0.0))
+        Adaptive.head_start(&guard, pressure.backlog, Span::from_millis(10), own)
     }
 
     /// 8 - 6 = 2 spare devices: 6 / (3 * 2) = 1 ms for 6 ms of others' work.
@@ -170,17 +212,49 @@ mod tests {
         assert_eq!(head_start(&pressure(8, 3_000, 6.0, 0.0)), most);
     }
 
-    /// With 0.4 of 8 devices spare it counts for twice the batch: 2 * 10 / (3 * 0.4).
+    /// With 0.4 of 8 devices spare it counts for twice the batch, and waits no longer than twice what 8 devices need for that.
     #[test]
     fn with_little_spare_the_work_of_others_counts_for_more() {
         let early_ms = head_start(&pressure(8, 3_000, 7.6, 0.0)).as_millis_f64();
-        assert!((early_ms - 16.667).abs() < 0.01, "{early_ms}");
+        assert!((early_ms - 5.0).abs() < 0.001, "{early_ms}");
     }
 
-    /// A standard deviation of 1 leaves 1 spare device.
+    /// 6 / (3 * 1) would be 2 ms for 6 ms of others' work, and 6 / (3 * 0.16) more than 12 ms.
+    #[test]
+    fn however_few_are_spare_a_device_is_waited_for_twice_as_long_as_all_need_for_others_at_most() {
+        for need in [7.0, 7.9] {
+            assert_eq!(head_start(&pressure(8, 16, need, 0.0)), Span::from_micros(1_500));
+        }
+    }
+
+    #[test]
+    fn where_more_is_needed_than_there_is_everything_that_waits_starts_as_soon_as_it_can() {
+        let own = Need::default().with_alone(Span::from_millis(10));
+        for need in [8.0, 80.0] {
+            let pressure = pressure(8, 70, need, 0.0);
+            assert!(head_start(&pressure) > Span::from_millis(100));
+            assert_eq!(head_start_with(&pressure, own), head_start(&pressure));
+        }
+    }
+
+    /// A standard deviation of 2 leaves 2 spare devices.
     #[test]
     fn bursts_leave_fewer_devices_spare() {
-        assert_eq!(head_start(&pressure(8, 16, 6.0, 1.0)), Span::from_millis(2));
+        let [calm, bursty] = [0.0, 2.0].map(|deviation| head_start(&pressure(8, 16, 4.0, deviation)));
+        assert_eq!((calm, bursty), (Span::from_micros(500), Span::from_millis(1)));
+    }
+
+    /// Whoever loses requests can wait for 4 ms. Of two models one takes longer than that with a single row: it waits for as long as all
+    /// need for the work of others, 6 / 8, and for 3 gaps of 10 / 8.
+    #[test]
+    fn a_model_longer_than_losers_can_wait_does_not_hurry() {
+        let (holding, losers_patience) = (Span::from_millis(10), Span::from_millis(4));
+        let pressure = Pressure { holding, losers_patience, loss: 0.01, ..pressure(8, 16, 7.9, 0.0) };
+        let early_ms = |alone_ms| {
+            let own = Need::default().with_alone(Span::from_millis(alone_ms));
+            head_start_with(&pressure, own).as_millis_f64()
+        };
+        assert_eq!([3, 4, 5].map(early_ms), [1.5 + 13.75, 1.5 + 13.75, 0.75 + 3.75]);
     }
 
     #[test]
@@ -213,7 +287,7 @@ mod tests {
         assert_eq!([gap(1, 0.0), gap(1, 0.25), gap(1, 1.0)], [10.0, 10.0, 10.0]);
     }
 
-    /// A loss of 0.5 % or more makes it 11 times the gap of 10 ms; half of that 6 times; so does 0.5 % where half of what is in use is
+    /// A loss of 0.1 % or more makes it 11 times the gap of 10 ms; half of that 6 times; so does 0.1 % where half of what is in use is
     /// taken at random.
     #[test]
     fn where_requests_are_lost_the_gap_counts_for_more() {
@@ -221,8 +295,8 @@ mod tests {
             let holding = Span::from_millis(20);
             head_start(&Pressure { holding, randomness, loss, ..pressure(2, 10, 1.0, 0.0) }).as_millis_f64()
         };
-        assert_eq!([0.0, 0.0025, 0.005, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 60.0, 110.0, 110.0]);
-        assert_eq!([0.0, 0.005].map(|loss| early_ms(0.5, loss)), [10.0, 60.0]);
+        assert_eq!([0.0, 0.0005, 0.001, 0.2].map(|loss| early_ms(1.0, loss)), [10.0, 60.0, 110.0, 110.0]);
+        assert_eq!([0.0, 0.001].map(|loss| early_ms(0.5, loss)), [10.0, 60.0]);
     }
 
     /// 1 - 0.5 = 0.5 spare: 2 * 10 / (3 * 0.5).
@@ -262,13 +336,6 @@ mod tests {
                 assert!((on_last.as_millis_f64() - early_ms).abs() < 0.001, "{on_last:?}, not {early_ms} ms");
                 assert!(on_last <= head_start(&pressure));
             }
-        }
-    }
-
-    #[test]
-    fn without_spare_devices_everything_that_waits_starts_as_soon_as_it_can() {
-        for need in [8.0, 80.0] {
-            assert!(head_start(&pressure(8, 70, need, 0.0)) > Span::from_millis(100));
         }
     }
 

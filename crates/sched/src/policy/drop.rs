@@ -84,7 +84,9 @@ impl Traffic<'_> {
         let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
         let bursts = (self.dispersion - 1.0).max(0.0);
         let patience = self.allowance - self.delays.lead(1) - self.profile.latency(1);
-        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt()).with_patience(patience)
+        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
+            .with_patience(patience)
+            .with_alone(self.profile.latency(1))
     }
 
     /// l(b)/b: the device time of one row in a batch of `batch`.
