@@ -30,6 +30,11 @@ impl HigherNeeds {
         })
     }
 
+    /// Whether all traffic is of one level.
+    pub fn is_none(&self) -> bool {
+        *self == HigherNeeds::default()
+    }
+
     /// The numbers it is made of.
     pub const fn numbers(self) -> [u64; LEVELS_TOLD] {
         self.0
@@ -73,11 +78,12 @@ impl Levels {
         true
     }
 
-    /// Learns that a model needs `new` instead of `old`; returns whether levels are told apart.
+    /// Learns that a model needs `new` instead of `old`; returns whether levels are told apart, or were until now.
     #[inline]
     pub(crate) fn needs(&mut self, model: u32, old: u64, new: u64) -> bool {
+        let before = self.needs.len();
         self.change(self.of(model), old, new);
-        self.needs.len() > 1
+        before.max(self.needs.len()) > 1
     }
 
     fn change(&mut self, level: Priority, old: u64, new: u64) {

@@ -35,15 +35,22 @@ fn a_level_shares_devices_with_those_above_it_and_not_with_those_below() {
 
 proptest! {
     /// Whatever models start and need: of the levels that need any, all but the lowest are told, three at most, each with the sum over
-    /// the models at it and above.
+    /// the models at it and above; and whoever asks again only when told to knows as much.
     #[test]
-    fn needs_add_up(changes in prop::collection::vec((0u32..6, 1u8..7, 0u64..5_000_000), 1..60)) {
+    fn needs_add_up(changes in prop::collection::vec((0u32..6, 1u8..7, prop_oneof![Just(0), 1u64..5_000_000]), 1..60)) {
         let mut levels = Levels::default();
         let mut models = [(0u8, 0u64); 6];
+        let mut heard = HigherNeeds::default();
         for (model, level, need) in changes {
             let known = &mut models[model as usize];
-            levels.needs(model, known.1, need);
-            levels.started(model, Priority(level), need);
+            if levels.needs(model, known.1, need) {
+                heard = levels.higher();
+            }
+            prop_assert_eq!(heard, levels.higher());
+            if levels.started(model, Priority(level), need) {
+                heard = levels.higher();
+            }
+            prop_assert_eq!(heard, levels.higher());
             *known = (level, need);
         }
         let mut there: Vec<u8> = models.iter().filter(|(_, need)| *need > 0).map(|(level, _)| *level).collect();

@@ -60,8 +60,8 @@ const LOSS_PULL: u64 = 8;
 /// in which a device is idle are too dear to be waited through. A model's own part in the traffic is left out, because its batches
 /// leave one after the other; only on a single device they wait for each other, too. The gap is not for batches longer than others can wait that
 /// would take the last idle device: they are the reason for it. And a model that is longer than the losers can wait, however small its
-/// batches are, does not hurry: it would only stand in their way more often. Where the traffic needs more devices than there are, all of
-/// them are busy whatever is done, and the rule is eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
+/// batches are, does not hurry: it would only stand in their way more often. Where traffic of several levels needs all devices, the rule is
+/// eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
@@ -118,8 +118,8 @@ impl Policy for Adaptive {
             gap_ns: gap_ns * gaps,
             gap_ns_per_need: if need > 0.0 { gap_ns * (gaps - between_own) / need } else { 0.0 },
         };
-        // Where all devices are busy whatever is done, nobody gains if others wait, and a higher level would lose by it.
-        let [usual, long] = if need < gpus {
+        // A higher level must not wait because a lower one needs all devices: where these are always busy, it starts as soon as it can.
+        let [usual, long] = if need < gpus || pressure.higher.is_none() {
             [haste(WAIT_MOST, gaps), haste(WAIT_MOST_LONG, gaps.min(GAPS_LONG))]
         } else {
             [haste(f64::INFINITY, gaps); 2]
@@ -222,16 +222,17 @@ mod tests {
     /// 6 / (3 * 1) would be 2 ms for 6 ms of others' work, and 6 / (3 * 0.16) more than 12 ms.
     #[test]
     fn however_few_are_spare_a_device_is_waited_for_twice_as_long_as_all_need_for_others_at_most() {
-        for need in [7.0, 7.9] {
+        for need in [7.0, 8.0, 80.0] {
             assert_eq!(head_start(&pressure(8, 16, need, 0.0)), Span::from_micros(1_500));
         }
     }
 
     #[test]
-    fn where_more_is_needed_than_there_is_everything_that_waits_starts_as_soon_as_it_can() {
+    fn where_a_lower_level_needs_all_devices_everything_that_waits_starts_as_soon_as_it_can() {
         let own = Need::default().with_alone(Span::from_millis(10));
+        let higher = HigherNeeds::from_numbers([1 << 56 | 3_000_000, 0, 0]);
         for need in [8.0, 80.0] {
-            let pressure = pressure(8, 70, need, 0.0);
+            let pressure = Pressure { higher, ..pressure(8, 70, need, 0.0) };
             assert!(head_start(&pressure) > Span::from_millis(100));
             assert_eq!(head_start_with(&pressure, own), head_start(&pressure));
         }
