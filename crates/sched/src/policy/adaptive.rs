@@ -5,7 +5,7 @@ use downbeat_profile::Span;
 use super::{HeadroomDrop, Need, Policy, Pressure, SmallestId};
 use crate::{Candidate, Release, Time};
 
-/// The least share of the devices that is reckoned to be spare: with so little, most that waits starts at once.
+/// The least share of the devices that is reckoned to be spare, so that nothing is divided by zero or less.
 const SPARE_MIN: f64 = 0.02;
 
 /// With this share of the devices spare or more, the work of others counts for no more than the batch itself; with less,
