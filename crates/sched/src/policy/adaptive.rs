@@ -39,6 +39,10 @@ const GAPS_LONG: f64 = 3.0;
 /// a device is waited for. Much more, and models overtake each other for a single lost request.
 const LOSS_PULL: u64 = 8;
 
+/// The mean wait for a device counts in that for no more than so many times what losers can wait: candidates that take far longer and wait for
+/// their window are no wait for a device.
+const PULL_MOST: u64 = 4;
+
 /// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
 ///
 /// A window opens earlier by about the time that a batch waits for a device where other models want one too:
@@ -156,6 +160,7 @@ impl Policy for Adaptive {
     /// lose alike. By deadlines alone, those with the least time or the smallest batches would lose most.
     fn urgency(&self, pressure: &Pressure, candidate: &Candidate) -> Time {
         let wait_ns = pressure.backlog.as_nanos() / u64::from(pressure.gpus.max(1));
+        let wait_ns = wait_ns.min(PULL_MOST * pressure.losers_patience.as_nanos());
         let loss = LOSS_PULL * u64::from(candidate.loss_permille);
         candidate.latest - Span::from_nanos(wait_ns / 1_000 * loss)
     }
@@ -340,7 +345,8 @@ mod tests {
         }
     }
 
-    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10 ms.
+    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10 ms; or of 8 ms, if losers
+    /// can wait for 2 ms.
     #[test]
     fn a_model_that_loses_requests_goes_before_one_that_does_not() {
         let candidate = |loss_permille| Candidate {
@@ -353,8 +359,15 @@ mod tests {
             full: false,
             loss_permille,
         };
-        let urgency = |loss_permille| Adaptive.urgency(&pressure(8, 80, 4.0, 0.0), &candidate(loss_permille));
-        assert_eq!(urgency(0), candidate(0).latest);
-        assert_eq!(urgency(0).since(urgency(50)), Span::from_millis(4));
+        let urgency = |patience_ms, loss_permille| {
+            let losers_patience = Span::from_millis(patience_ms);
+            let pressure = Pressure { losers_patience, ..pressure(8, 80, 4.0, 0.0) };
+            Adaptive.urgency(&pressure, &candidate(loss_permille))
+        };
+        for (patience_ms, earlier_us) in [(100, 4_000), (3, 4_000), (2, 3_200)] {
+            assert_eq!(urgency(patience_ms, 0), candidate(0).latest);
+            let earlier = urgency(patience_ms, 0).since(urgency(patience_ms, 50));
+            assert_eq!(earlier, Span::from_micros(earlier_us));
+        }
     }
 }
