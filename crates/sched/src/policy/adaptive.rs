@@ -41,7 +41,7 @@ const LOSS_PULL: u64 = 8;
 
 /// The mean wait for a device counts in that for no more than so many times what losers can wait: candidates that take far longer and wait for
 /// their window are no wait for a device.
-const PULL_MOST: u64 = 4;
+const PULL_MOST: u64 = 2;
 
 /// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
 ///
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10 ms; or of 8 ms, if losers
+    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10 ms; or of 4 ms, if losers
     /// can wait for 2 ms.
     #[test]
     fn a_model_that_loses_requests_goes_before_one_that_does_not() {
@@ -364,7 +364,7 @@ mod tests {
             let pressure = Pressure { losers_patience, ..pressure(8, 80, 4.0, 0.0) };
             Adaptive.urgency(&pressure, &candidate(loss_permille))
         };
-        for (patience_ms, earlier_us) in [(100, 4_000), (3, 4_000), (2, 3_200)] {
+        for (patience_ms, earlier_us) in [(100, 4_000), (5, 4_000), (2, 1_600)] {
             assert_eq!(urgency(patience_ms, 0), candidate(0).latest);
             let earlier = urgency(patience_ms, 0).since(urgency(patience_ms, 50));
             assert_eq!(earlier, Span::from_micros(earlier_us));
