@@ -73,6 +73,17 @@ proptest! {
     }
 }
 
+/// HiGHS with tighter tolerances found three machines here, and called that the optimum.
+#[test]
+fn two_machines_are_found_where_two_do() {
+    let text = r#"{ "blocks": ["b0", "b1", "b2"], "configurations": [[1, 1, 1], [1, 0, 2], [2, 2, 0]],
+                    "jobs": [{ "demand": 6, "values": [1, 2, 7] }, { "demand": 6, "values": [4, 3, 3] },
+                             { "demand": 12, "values": [8, 1, 0] }, { "demand": 15, "values": [10, 2, 5] }] }"#;
+    let problem = Cms::parse(text).unwrap().problem("two");
+    let backend = Backend::best(None).unwrap();
+    assert_eq!(schedule(&problem, &CmsFixed, &run_by(&backend)).unwrap().machines, 2);
+}
+
 #[test]
 fn every_configuration_up_to_a_size_is_enumerated() {
     let text = r#"{ "blocks": ["1", "2", "3"], "configurations": { "sizes": [1, 2, 3], "capacity": 4 },
