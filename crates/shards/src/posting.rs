@@ -162,7 +162,7 @@ impl Posting {
 
 const OFFERED: u64 = 1 << 8;
 const FULL: u64 = 1 << 9;
-/// The part of words 4 and 5 that tells millionths of devices, good for a million of them.
+/// The part of words 4 and 5 that tells millionths: good for a mean of a million devices, and a deviation of a thousand.
 const MILLIONTHS: u64 = (1 << 40) - 1;
 
 /// A word of millionths, and above them a time in microseconds.
@@ -171,6 +171,7 @@ fn join_time(millionths: u64, time: Span) -> u64 {
     millionths.min(MILLIONTHS) | (time.as_nanos() / 1_000) << MILLIONTHS.count_ones()
 }
 
+/// The same taken apart.
 #[inline]
 fn split_time(word: u64) -> (u64, Span) {
     (word & MILLIONTHS, Span::from_micros(word >> MILLIONTHS.count_ones()))
