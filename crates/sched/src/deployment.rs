@@ -98,7 +98,7 @@ impl Deployment {
             rows: arrivals.mean_rows(),
             allowance: arrivals.allowance(),
             dispersion: arrivals.dispersion(),
-            headroom: outlook.headroom(self.class, level, self.need),
+            room: outlook.room(self.class, level, self.need),
             longest: outlook.longest(self.class),
         };
         self.target = D::target(&traffic);

@@ -7,7 +7,7 @@ use downbeat_profile::Span;
 
 use crate::candidate::Candidate;
 use crate::fleet::Fleet;
-use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure};
+use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure, Room};
 use crate::pool::Pool;
 use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Priority, Release, Time};
 
@@ -335,9 +335,9 @@ fn reason<P: Policy>(candidate: &Candidate, now: Time) -> Release {
 }
 
 impl<P: Policy> Outlook for Matchmaker<P> {
-    fn headroom(&self, class: ClassId, level: Priority, own: Need) -> f64 {
+    fn room(&self, class: ClassId, level: Priority, own: Need) -> Room {
         let pool = self.pools.get(class.0 as usize);
-        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).headroom(level, own)
+        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).room(level, own)
     }
 
     fn longest(&self, class: ClassId) -> Span {

@@ -57,14 +57,24 @@ pub trait Policy: Clone + Debug {
 
 /// What models know of the cluster: the matchmaker's word, as far as they have heard it.
 pub trait Outlook {
-    /// [`Pressure::headroom`] of a class.
-    fn headroom(&self, class: ClassId, level: Priority, own: Need) -> f64;
+    /// [`Pressure::room`] of a class.
+    fn room(&self, class: ClassId, level: Priority, own: Need) -> Room;
 
     /// [`Pressure::longest`] of a class.
     fn longest(&self, class: ClassId) -> Span;
 
     /// How long before its frontrun the window of a candidate of `latency` opens, of a model that needs `own` devices itself.
     fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span;
+}
+
+/// How much of a class of devices a model may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Room {
+    /// How many times what it needs it may use for a while; infinite where nothing is needed.
+    pub headroom: f64,
+    /// How dear the devices' time is to it, from 0 to 1: 1 where it has the devices to itself and requests are lost, next to nothing where
+    /// others need half of them.
+    pub want: f64,
 }
 
 /// How hard one class of devices is pressed.
@@ -191,6 +201,10 @@ impl Pressure {
     /// allows.
     pub const ALL_BUSY_MAX: f64 = 0.005;
 
+    /// The share of lost requests from which on they count for as much as they ever do: a tenth of what an objective of 99 %
+    /// allows, so that something is done before it is too late.
+    const LOSS_FULL: f64 = 0.001;
+
     /// How many standard deviations of what bursts need count as random.
     const BURST_DEVIATIONS: u64 = 2;
 
@@ -198,6 +212,11 @@ impl Pressure {
     /// where there are too few.
     pub fn spare_gpus(&self) -> f64 {
         f64::from(self.gpus) - self.need.mean() - self.need.deviation()
+    }
+
+    /// How far [`loss`](Pressure::loss) counts: 1 where it counts in full.
+    pub fn lost(&self) -> f64 {
+        (self.loss / Self::LOSS_FULL).min(1.0)
     }
 
     /// [`all_busy`](Pressure::all_busy) with this need and so many devices.
@@ -228,16 +247,16 @@ impl Pressure {
         if too_few || millionths >= need.mean { 1.0 } else { millionths as f64 / need.mean as f64 }
     }
 
-    /// How many times what it needs a model of this level, which needs `own` devices, may use for a while; infinite where nothing
-    /// is needed. What is below gets what is left, and presses nobody.
+    /// How much a model of this level, which needs `own` devices, may use. What is below gets what is left, and presses nobody.
     ///
     /// A model alone may use all that is spare. Of several that are in want at different times, each may use more than
     /// its share: what independent ones need beyond their mean adds up like square roots, so of the spare devices one has the root of its share.
-    pub fn headroom(&self, level: Priority, own: Need) -> f64 {
+    pub fn room(&self, level: Priority, own: Need) -> Room {
         let need = self.higher.of(level).unwrap_or_else(|| self.need.mean());
         let all = f64::from(self.gpus) / need;
         let share = (own.mean() / need).min(1.0);
-        if all > 1.0 { 1.0 + (all - 1.0) / share.sqrt() } else { all }
+        let headroom = if all > 1.0 { 1.0 + (all - 1.0) / share.sqrt() } else { all };
+        Room { headroom, want: share.powi(4) * self.lost() }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a matchmaker lets the shards know of the cluster.
 
-use downbeat_sched::{ClassId, ClassSet, HigherNeeds, Need, Outlook, Policy, Pressure, Priority, Span, Time};
+use downbeat_sched::{
+    ClassId, ClassSet, HigherNeeds, Need, Outlook, Policy, Pressure, Priority, Room, Span, Time,
+};
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -136,8 +138,9 @@ impl<P: Policy> Horizon<P> {
 }
 
 impl<P: Policy> Outlook for Horizon<P> {
-    fn headroom(&self, class: ClassId, level: Priority, own: Need) -> f64 {
-        self.classes.get(class.0 as usize).map_or(0.0, |seen| seen.pressure.headroom(level, own))
+    fn room(&self, class: ClassId, level: Priority, own: Need) -> Room {
+        let seen = self.classes.get(class.0 as usize);
+        seen.map_or_else(Room::default, |seen| seen.pressure.room(level, own))
     }
 
     fn longest(&self, class: ClassId) -> Span {

@@ -4,12 +4,15 @@ use std::fmt::Debug;
 
 use downbeat_profile::{LatencyProfile, Span};
 
-use super::Need;
+use super::{Need, Room};
 use crate::Delays;
 
 /// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It would
 /// be a half if batches took long beside bursts; but a need that is reckoned too low costs more than one too high.
 const BURST_ROWS: f64 = 0.25;
+
+/// How many heads are given up for a row that would else not run, where devices are short: two of three would be lost anyway.
+const HEADS_FOR_A_ROW: f64 = 3.0;
 
 /// Which requests are given up so that those behind them can run in a larger batch.
 pub trait DropRule: Clone + Debug {
@@ -39,8 +42,8 @@ pub struct Traffic<'a> {
     /// The squared coefficient of variation of the time between arrivals: 1 for Poisson, more for bursts and where some
     /// requests have far more rows than others.
     pub dispersion: f64,
-    /// [`Pressure::headroom`](super::Pressure::headroom) of the class.
-    pub headroom: f64,
+    /// [`Pressure::room`](super::Pressure::room) of the class.
+    pub room: Room,
     /// [`Pressure::longest`](super::Pressure::longest) of the class.
     pub longest: Span,
 }
@@ -93,6 +96,18 @@ impl Traffic<'_> {
     fn cost_ns(&self, batch: u32) -> f64 {
         self.profile.latency(batch).as_nanos() as f64 / f64::from(batch)
     }
+
+    /// Whether a batch of `batch` is to grow by a row at the price of the heads that then cannot be in time.
+    ///
+    /// Deadlines are as far apart as arrivals, so a batch that takes longer by `more` costs `more / gap` heads. What it gains is device time:
+    /// as much as the other rows' parts in it get smaller, which is enough for `1 - batch * more / l(batch)` rows.
+    fn is_worth_growing(&self, batch: u32) -> bool {
+        let latency_ns = self.profile.latency(batch).as_nanos() as f64;
+        let more_ns = self.profile.latency(batch + 1).as_nanos() as f64 - latency_ns;
+        let heads = more_ns / self.gap.as_nanos() as f64;
+        let rows = 1.0 - f64::from(batch) * more_ns / latency_ns;
+        heads < HEADS_FOR_A_ROW * self.room.want * rows
+    }
 }
 
 /// Only requests that could not finish even alone are given up.
@@ -125,23 +140,23 @@ impl DropRule for WindowDrop {
 /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
 ///
+/// Where requests are lost and the model has the devices to itself, what it does not need is of use to nobody but itself: then heads are
+/// given up for a larger batch as long as it gains more rows than it costs heads. With a single device that is most of the time.
+///
 /// And a batch waits for no more than others can wait for its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadroomDrop;
 
 impl DropRule for HeadroomDrop {
     fn target(traffic: &Traffic<'_>) -> u32 {
-        let (mut low, mut high) = (1, traffic.gathered());
-        let affordable_ns = traffic.headroom * traffic.cost_ns(high);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if traffic.cost_ns(middle) <= affordable_ns {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
+        let gathered = traffic.gathered();
+        let affordable_ns = traffic.room.headroom * traffic.cost_ns(gathered);
+        let keeps_up = first(1, gathered, |batch| traffic.cost_ns(batch) <= affordable_ns);
+        if traffic.room.want > 0.0 {
+            first(keeps_up, gathered, |batch| !traffic.is_worth_growing(batch))
+        } else {
+            keeps_up
         }
-        high
     }
 
     /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone is
@@ -153,6 +168,19 @@ impl DropRule for HeadroomDrop {
         }
         profile.largest_within(*longest, Span::ZERO).max(target)
     }
+}
+
+/// The first batch size from `low` on for which `holds`, if it does for all that are larger; `high` where it does for none.
+fn first(mut low: u32, mut high: u32, holds: impl Fn(u32) -> bool) -> u32 {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    high
 }
 
 #[cfg(test)]

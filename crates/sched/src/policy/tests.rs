@@ -42,16 +42,27 @@ fn everything_is_random_where_more_is_needed_than_there_is() {
 fn a_model_alone_may_use_all_that_is_spare_and_one_of_several_the_root_of_its_share() {
     let headroom = |gpus, own| {
         let pressure = Pressure { gpus, need: Need::new(4.0, 0.0), ..Pressure::default() };
-        pressure.headroom(Priority(1), Need::new(own, 0.0))
+        pressure.room(Priority(1), Need::new(own, 0.0)).headroom
     };
     assert_eq!([headroom(8, 4.0), headroom(8, 1.0)], [2.0, 3.0]);
     // More than all need together: that sum is older.
     assert_eq!(headroom(8, 5.0), 2.0);
     assert_eq!([headroom(4, 1.0), headroom(2, 1.0), headroom(0, 1.0)], [1.0, 0.5, 0.0]);
     assert_eq!(
-        Pressure { gpus: 8, ..Pressure::default() }.headroom(Priority(1), Need::default()),
+        Pressure { gpus: 8, ..Pressure::default() }.room(Priority(1), Need::default()).headroom,
         f64::INFINITY
     );
+}
+
+/// Four devices are needed. Whoever needs two of them has a half, which hardly counts; losses count in full from 0.1 % on.
+#[test]
+fn devices_are_dear_to_whom_they_serve_alone_and_where_requests_are_lost() {
+    let want = |own, loss| {
+        let pressure = Pressure { gpus: 8, need: Need::new(4.0, 0.0), loss, ..Pressure::default() };
+        pressure.room(Priority(1), Need::new(own, 0.0)).want
+    };
+    assert_eq!([0.0, 0.0005, 0.001, 0.2].map(|loss| want(4.0, loss)), [0.0, 0.5, 1.0, 1.0]);
+    assert_eq!([0.0, 2.0, 5.0].map(|own| want(own, 0.2)), [0.0, 0.0625, 1.0]);
 }
 
 proptest! {

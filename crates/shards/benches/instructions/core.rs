@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use downbeat_sched::{
     Adaptive, BatchId, ClassId, ClassSet, Delays, GpuId, Grant, LatencyProfile, ModelId, ModelSpec, Need,
-    Outlook, Priority, Release, Request, RequestId, Shard, Span, Time,
+    Outlook, Priority, Release, Request, RequestId, Room, Shard, Span, Time,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp1};
@@ -14,8 +14,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 struct Plenty;
 
 impl Outlook for Plenty {
-    fn headroom(&self, _: ClassId, _: Priority, _: Need) -> f64 {
-        1.3
+    fn room(&self, _: ClassId, _: Priority, _: Need) -> Room {
+        Room { headroom: 1.3, want: 0.0 }
     }
 
     fn longest(&self, _: ClassId) -> Span {

@@ -7,18 +7,43 @@ use downbeat_sim::Scenario;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The scenario with this number, always the same: 1 to 64 GPUs, 1 to 40 models of mixed profiles, objectives and
-/// popularity, Poisson or bursty, in every fourth with models that run far longer than the others.
-pub(crate) fn scenario(number: u64) -> Scenario {
-    let name = format!("random-{number}");
-    Scenario::parse(&text(number), Path::new(&name)).unwrap_or_else(|error| panic!("{error}"))
+/// A scenario drawn from its number, always the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drawn {
+    /// `random-N`: 1 to 64 GPUs, 1 to 40 models of mixed profiles, objectives and popularity, Poisson or bursty, in every fourth
+    /// with models that run far longer than the others.
+    Mixed(u64),
+    /// `alone-N`: one such model on one to four GPUs.
+    Alone(u64),
 }
 
-/// The same as the text of a scenario file.
-fn text(number: u64) -> String {
+impl Drawn {
+    pub(crate) fn named(name: &str) -> Option<Drawn> {
+        let (kind, number) = name.split_once('-')?;
+        let number = number.parse().ok()?;
+        match kind {
+            "random" => Some(Drawn::Mixed(number)),
+            "alone" => Some(Drawn::Alone(number)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn scenario(self) -> Scenario {
+        let (name, text) = match self {
+            Drawn::Mixed(number) => (format!("random-{number}"), text(number, false)),
+            // Other dice than those of the mixed ones.
+            Drawn::Alone(number) => (format!("alone-{number}"), text(100_000 + number, true)),
+        };
+        Scenario::parse(&text, Path::new(&name)).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// The text of a scenario file.
+fn text(number: u64, alone: bool) -> String {
     let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(number));
     let gpus = dice.one_of(&[1, 2, 3, 4, 6, 8, 12, 16, 32, 64]);
     let models = dice.log_uniform(1.0, 40.9) as u32;
+    let (gpus, models) = if alone { (1 + gpus % 4, 1) } else { (gpus, models) };
     let arrival = dice.one_of(&["{ kind = \"poisson\" }", "{ kind = \"gamma\", shape = 0.2 }"]);
     let long_share = dice.one_of(&[0.0, 0.0, 0.0, 0.2]);
     let mut text = format!("gpus = {gpus}\nduration_s = 15\ntotal_rps = 1000\narrival = {arrival}\n");

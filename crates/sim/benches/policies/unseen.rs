@@ -4,17 +4,21 @@ use std::ops::RangeInclusive;
 
 use downbeat_sim::{PolicySpec, Scenario};
 
+use crate::random::Drawn;
 use crate::suite::{OURS, against_best, all_policies, can_run};
-use crate::{counted, goodput, policy, random, scenario_folder, scenario_names};
+use crate::{counted, goodput, policy, scenario_folder, scenario_names};
 
 /// The random ones, by number. Lower numbers were looked at while the rule was made; others can be asked for by name.
 const RANDOM: RangeInclusive<u64> = 231..=254;
+
+/// Those with one model alone.
+const ALONE: RangeInclusive<u64> = 0..=19;
 
 pub(crate) fn print(seeds: u32, filters: &[&str]) {
     println!("## Scenarios that adaptive was not made for\n");
     println!(
         "Goodput as a share of the fluid bound, {}, the same for all policies. In brackets the range of the ratio over the\n\
-         seeds: one that contains 1 is no difference. `random-N` is drawn from its number.\n",
+         seeds: one that contains 1 is no difference. `random-N` is drawn from its number, `alone-N` has one model.\n",
         counted(seeds)
     );
     println!("| scenario | GPUs | models | bound rps | adaptive | adaptive over best of the others |");
@@ -26,9 +30,10 @@ pub(crate) fn print(seeds: u32, filters: &[&str]) {
     let asked = |scenario: &Scenario| {
         filters.is_empty() || filters.iter().any(|filter| scenario.name.contains(filter))
     };
-    let by_name = filters.iter().filter_map(|filter| filter.strip_prefix("random-")?.parse().ok());
-    let others = by_name.filter(|number| !RANDOM.contains(number));
-    for scenario in chosen.chain(RANDOM.chain(others).map(random::scenario)).filter(asked) {
+    let usual: Vec<Drawn> = ALONE.map(Drawn::Alone).chain(RANDOM.map(Drawn::Mixed)).collect();
+    let by_name = filters.iter().filter_map(|name| Drawn::named(name)).filter(|drawn| !usual.contains(drawn));
+    let drawn = usual.iter().copied().chain(by_name).map(Drawn::scenario);
+    for scenario in chosen.chain(drawn).filter(asked) {
         let specs: Vec<PolicySpec> =
             all_policies().into_iter().map(policy).filter(|spec| can_run(spec, &scenario)).collect();
         let report = goodput(&scenario, &specs, seeds);

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::{DropRule, HeadroomDrop, Traffic, WindowDrop};
 use crate::Delays;
+use crate::policy::Room;
 
 fn profile(alpha_ms: f64, beta_ms: f64) -> LatencyProfile {
     LatencyProfile::linear(alpha_ms, beta_ms, 64).unwrap()
@@ -16,7 +17,7 @@ fn traffic<'a>(profile: &'a LatencyProfile, delays: &'a Delays, gap_ms: f64, dis
         rows: 1,
         allowance: Span::from_millis(60),
         dispersion,
-        headroom: 1.0,
+        room: Room { headroom: 1.0, want: 0.0 },
         longest: Span::MAX,
     }
 }
@@ -54,6 +55,20 @@ fn a_batch_waits_for_no_more_rows_than_others_can_wait_for() {
     assert_eq!(enough(3_000, 1), 1);
     assert_eq!(enough(2_900, 1), u32::MAX);
     assert_eq!(WindowDrop::enough(&traffic(&profile, &delays, 10.0, 1.0), 1), u32::MAX);
+}
+
+/// l(b) = b / 10 + 5 ms, and devices to spare: batches of one do. One row more takes 0.1 ms, in which a tenth of a head or a whole
+/// one is due; it gains 5 / 5.1 of a row in a batch of one and 5 / 11.4 in one of 64.
+#[test]
+fn where_requests_are_lost_a_model_alone_gives_up_heads_for_as_many_rows_as_it_gains() {
+    let (profile, delays) = (profile(0.1, 5.0), Delays::default());
+    let target = |gap_ms, want| {
+        let room = Room { headroom: f64::INFINITY, want };
+        HeadroomDrop::target(&Traffic { room, ..traffic(&profile, &delays, gap_ms, 1.0) })
+    };
+    assert_eq!([0.0, 0.01, 1.0].map(|want| target(1.0, want)), [1, 1, 50], "50 are gathered in time");
+    // A head against 3 * want * 5 / (5 + b / 10) rows: up to 150 * want - 50 rows, and to the 64 that a batch can have.
+    assert_eq!([0.3, 0.5, 0.7, 1.0].map(|want| target(0.1, want)), [1, 25, 55, 64]);
 }
 
 proptest! {
