@@ -141,7 +141,7 @@ impl DropRule for WindowDrop {
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
 ///
 /// Where requests are lost and the model has the devices to itself, what it does not need is of use to nobody but itself: then heads are
-/// given up for a larger batch as long as it gains more rows than it costs heads. With a single device that is most of the time.
+/// given up for a larger batch as long as it gains more rows than it costs heads. With a single device that is so unless the profile is steep.
 ///
 /// And a batch waits for no more than others can wait for its end.
 #[derive(Clone, Copy, Debug, Default)]
