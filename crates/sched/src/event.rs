@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use downbeat_profile::{LatencyProfile, Span};
 
-use crate::Time;
+use crate::{Stance, Time};
 
 /// A model, numbered by the caller. Numbers should be small and dense: tables are indexed by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,6 +149,13 @@ pub enum Event {
         class: ClassId,
         /// The new l(b).
         profile: LatencyProfile,
+    },
+    /// `adaptive` is to follow another rule on a class of devices. Other policies do not mind.
+    StanceChanged {
+        /// The class.
+        class: ClassId,
+        /// The rule.
+        stance: Stance,
     },
     /// The time asked for by [`Action::ArmTimer`] has come.
     Timer,

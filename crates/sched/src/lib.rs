@@ -76,7 +76,7 @@ pub use matchmaker::{Grant, Matchmaker};
 pub use model::Offer;
 pub use policy::{
     Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, HeadroomDrop, IdleGpus, Need,
-    Outlook, Policy, Pressure, Room, SmallestId, TimeoutDrop, Traffic, WindowDrop,
+    Outlook, Policy, Pressure, Room, SmallestId, Stance, TimeoutDrop, Traffic, WindowDrop,
 };
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
 pub use shard::{Moving, Shard, Taken};

@@ -7,9 +7,9 @@ use downbeat_profile::Span;
 
 use crate::candidate::Candidate;
 use crate::fleet::Fleet;
-use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure, Room};
+use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure, Room, Stance};
 use crate::pool::Pool;
-use crate::{ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Priority, Release, Time};
+use crate::{CLASS_LIMIT, ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Priority, Release, Time};
 
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
 ///
@@ -158,6 +158,13 @@ impl<P: Policy> Matchmaker<P> {
     pub fn forget(&mut self, model: ModelId) {
         self.withdraw(model);
         self.pools.iter_mut().for_each(|pool| pool.set_need(model, Need::default()));
+    }
+
+    /// Follows another rule on a class from now on. Windows that are open stay open.
+    pub fn follow(&mut self, class: ClassId, stance: Stance) {
+        if class.0 < CLASS_LIMIT {
+            self.pool(class).follow(stance);
+        }
     }
 
     /// How hard a class is pressed.

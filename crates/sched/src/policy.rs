@@ -8,6 +8,7 @@ mod drop;
 mod eager;
 mod guarded;
 mod order;
+mod stance;
 
 use std::fmt::Debug;
 
@@ -19,6 +20,7 @@ pub use drop::{DropRule, HeadroomDrop, TimeoutDrop, Traffic, WindowDrop};
 pub use eager::Eager;
 pub use guarded::Guarded;
 pub use order::{EarliestFree, GpuOrder, IdleGpus, SmallestId};
+pub use stance::Stance;
 
 use crate::levels::HigherNeeds;
 use crate::{Candidate, ClassId, Priority, Release, Time};
@@ -75,6 +77,8 @@ pub struct Room {
     /// How dear the devices' time is to it, from 0 to 1: 1 where it has the devices to itself and requests are lost, next to nothing where
     /// others need half of them.
     pub want: f64,
+    /// The rule that is followed there.
+    pub stance: Stance,
 }
 
 /// How hard one class of devices is pressed.
@@ -103,6 +107,8 @@ pub struct Pressure {
     pub losers_patience: Span,
     /// The need of the higher levels alone, where there are several.
     pub higher: HigherNeeds,
+    /// The rule that is followed; of interest to [`Adaptive`] alone.
+    pub stance: Stance,
 }
 
 /// How many devices some traffic needs, on average and how much that varies, and how long it can wait for one.
@@ -256,7 +262,7 @@ impl Pressure {
         let all = f64::from(self.gpus) / need;
         let share = (own.mean() / need).min(1.0);
         let headroom = if all > 1.0 { 1.0 + (all - 1.0) / share.sqrt() } else { all };
-        Room { headroom, want: share.powi(4) * self.lost() }
+        Room { headroom, want: share.powi(4) * self.lost(), stance: self.stance }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::fleet::Gpu;
 use crate::heap::KeyedHeap;
 use crate::levels::Levels;
 use crate::occupancy::Occupancy;
-use crate::policy::{GpuOrder, IdleGpus, Need, Policy, Pressure};
+use crate::policy::{GpuOrder, IdleGpus, Need, Policy, Pressure, Stance};
 use crate::{GpuId, ModelId, Priority, Time};
 
 /// The devices of one class, and the models that want one.
@@ -202,6 +202,12 @@ impl<P: Policy> Pool<P> {
             self.pressure.patience = self.patience.peek().map_or(Span::ZERO, |(patience, _)| patience);
             self.changed = true;
         }
+    }
+
+    /// Follows another rule from now on.
+    pub(crate) fn follow(&mut self, stance: Stance) {
+        self.pressure.stance = stance;
+        self.changed = true;
     }
 
     pub(crate) fn gain(&mut self) {

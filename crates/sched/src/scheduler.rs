@@ -77,6 +77,7 @@ impl<P: Policy> Scheduler<P> {
                     self.offer(model, out);
                 }
             }
+            Event::StanceChanged { class, stance } => self.matchmaker.follow(class, stance),
             // Used up, whether or not it came too early: it must be armed again even for the same time.
             Event::Timer => self.armed = Time::ZERO,
         }

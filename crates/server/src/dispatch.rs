@@ -24,6 +24,7 @@ mod runtime;
 mod scaling;
 mod stream;
 mod streams;
+mod wings;
 
 pub(crate) use dispatcher::{Command, Dispatcher, Outbox};
 pub(crate) use instance::{InstanceId, InstanceSpec};

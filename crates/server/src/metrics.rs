@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use downbeat_oip::Reason;
 use downbeat_profile::{DeviceClass, Span};
 use downbeat_scale::Decision;
-use downbeat_sched::ClassId;
+use downbeat_sched::{ClassId, Stance};
 use prometheus::{
     CounterVec, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder, core::Collector, exponential_buckets,
@@ -31,6 +31,7 @@ pub(crate) struct Metrics {
     needed: GaugeVec,
     gpus_needed: GaugeVec,
     gpus_idle: GaugeVec,
+    stance: GaugeVec,
     decisions: Mutex<BTreeMap<String, Decision>>,
     restarts: IntCounterVec,
     classes: Mutex<Vec<(ClassId, String)>>,
@@ -224,6 +225,12 @@ impl Metrics {
                 "Whole devices that had next to nothing to do in the last minutes",
                 &["class"],
             )?,
+            stance: gauges(
+                r,
+                "downbeat_stance",
+                "1 for the rule by which devices of a class are given away",
+                &["class", "stance"],
+            )?,
             decisions: Mutex::default(),
             restarts: counters(r, "downbeat_worker_restarts_total", "Workers started again", &["device"])?,
             classes: Mutex::default(),
@@ -264,6 +271,7 @@ impl Metrics {
     }
 
     pub(crate) fn add_class(&self, id: ClassId, class: String) {
+        self.follows(&class, Stance::default());
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).push((id, class));
     }
 
@@ -282,6 +290,14 @@ impl Metrics {
         self.gpus_needed.with_label_values(&[class]).set(decision.wanted.into());
         self.gpus_idle.with_label_values(&[class]).set(decision.idle.into());
         self.decisions.lock().unwrap_or_else(PoisonError::into_inner).insert(class.to_owned(), decision);
+    }
+
+    /// Exports which rule is followed on a class of devices.
+    pub(crate) fn follows(&self, class: &str, followed: Stance) {
+        for stance in Stance::ALL {
+            let follows = f64::from(u8::from(stance == followed));
+            self.stance.with_label_values(&[class, stance.name()]).set(follows);
+        }
     }
 
     /// The last decision about every class, by its name.

@@ -1,7 +1,7 @@
 //! What a matchmaker lets the shards know of the cluster.
 
 use downbeat_sched::{
-    ClassId, ClassSet, HigherNeeds, Need, Outlook, Policy, Pressure, Priority, Room, Span, Time,
+    ClassId, ClassSet, HigherNeeds, Need, Outlook, Policy, Pressure, Priority, Room, Span, Stance, Time,
 };
 
 use crate::sync::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ pub(crate) struct Board {
     classes: Box<[[AtomicU64; FIELDS]]>,
 }
 
-const FIELDS: usize = 13;
+const FIELDS: usize = 14;
 
 impl Board {
     pub(crate) fn new() -> Board {
@@ -52,6 +52,7 @@ impl Board {
             first,
             second,
             third,
+            pressure.stance.number(),
         ];
         for (field, value) in self.classes[class.0 as usize].iter().zip(values) {
             field.store(value, Ordering::Relaxed);
@@ -74,6 +75,7 @@ impl Board {
             first,
             second,
             third,
+            stance,
         ] = std::array::from_fn(|index| fields[index].load(Ordering::Relaxed));
         Pressure {
             gpus: gpus as u32,
@@ -86,6 +88,7 @@ impl Board {
             loss: f64::from_bits(loss),
             losers_patience: Span::from_nanos(losers_patience),
             higher: HigherNeeds::from_numbers([first, second, third]),
+            stance: Stance::from_number(stance),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use downbeat_sched::{ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Policy, Pressure, Time};
+use downbeat_sched::{ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Policy, Pressure, Stance, Time};
 
 use crate::balance::{self, Placed};
 use crate::bell::Bell;
@@ -233,6 +233,11 @@ impl<P: Policy> Control<P> {
     /// A device will be done with all it was sent at another time than predicted.
     pub fn late(&self, domain: DomainId, gpu: GpuId, free_at: Time) -> Result<(), RuntimeError> {
         self.tell_matchmaker(domain, matchmaking::Command::Late { gpu, free_at })
+    }
+
+    /// Follows another rule on a class of devices from now on.
+    pub fn follow(&self, domain: DomainId, class: ClassId, stance: Stance) -> Result<(), RuntimeError> {
+        self.tell_matchmaker(domain, matchmaking::Command::Follow { class, stance })
     }
 
     /// How hard a class of a domain is pressed, as its matchmaker last said.

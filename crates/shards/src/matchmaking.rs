@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 
-use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Matchmaker, ModelId, Policy, Time};
+use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Matchmaker, ModelId, Policy, Stance, Time};
 
 use crate::bell::Bell;
 use crate::board::Board;
@@ -30,6 +30,10 @@ pub(crate) enum Command {
     Late {
         gpu: GpuId,
         free_at: Time,
+    },
+    Follow {
+        class: ClassId,
+        stance: Stance,
     },
     Stop,
 }
@@ -215,6 +219,7 @@ impl<P: Policy> Matchmaking<P> {
                     self.links[(batch.0 % shards) as usize].order(Order::Lost(batch));
                 }
             }
+            Command::Follow { class, stance } => self.matchmaker.follow(class, stance),
             Command::Stop => return,
         }
         if self.matchmaker.present() != self.board.present() {

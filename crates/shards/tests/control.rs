@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use downbeat_sched::{
     Adaptive, ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request, RequestId,
-    Span, Time,
+    Span, Stance, Time,
 };
 use downbeat_shards::{DomainId, Ensemble, Finished, Host, Inlet, Launch, Settings};
 use rand::{RngExt, SeedableRng};
@@ -177,4 +177,16 @@ fn a_device_that_leaves_says_so_after_the_batch_that_was_on_its_way_to_it() {
     assert_eq!(stage.ensemble.host(0).latencies.len(), 1, "it was sent a batch");
     stage.ensemble.matchmaker_turn(0, stage.now);
     assert!(is_settled.try_recv().is_ok());
+}
+
+#[test]
+fn the_rule_that_a_class_is_to_follow_is_on_the_board() {
+    let mut stage = Stage::new(3);
+    let followed = |stage: &Stage| stage.ensemble.control().pressure(DOMAIN, CLASS).unwrap().stance;
+    assert_eq!(followed(&stage), Stance::Own);
+    for stance in Stance::ALL {
+        stage.ensemble.control().follow(DOMAIN, CLASS, stance).unwrap();
+        stage.settle();
+        assert_eq!(followed(&stage), stance);
+    }
 }

@@ -10,6 +10,8 @@ use downbeat_sched::{
     Action, ClassId, Event, GpuId, ModelId, ModelSpec, Priority, Request, Scheduler, Span, Time,
 };
 
+use downbeat_understudy::Company;
+
 use crate::account::Account;
 use crate::devices::{Devices, Executed};
 use crate::in_flight::{InFlight, Traveller};
@@ -46,6 +48,12 @@ pub fn simulate<P: Policy>(
 impl<P: downbeat_sched::Policy> Policy for Scheduler<P> {
     fn handle(&mut self, now: Time, event: Event, out: &mut Outbox) {
         Scheduler::handle(self, now, event, &mut out.actions);
+    }
+}
+
+impl Policy for Company {
+    fn handle(&mut self, now: Time, event: Event, out: &mut Outbox) {
+        Company::handle(self, now, event, &mut out.actions);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use downbeat_profile::Span;
 
-use super::{HeadroomDrop, Need, Policy, Pressure, SmallestId};
+use super::{HeadroomDrop, Need, Policy, Pressure, SmallestId, Stance};
 use crate::{Candidate, Release, Time};
 
 /// The least share of the devices that is reckoned to be spare, so that nothing is divided by zero or less.
@@ -86,6 +86,8 @@ pub struct AdaptiveGuard {
     wait_on_last: f64,
     /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
     gap_on_last_ns: f64,
+    /// Under another [`Stance`] than its own, nothing of this counts, and windows open early by this part of the backlog.
+    of_backlog: Option<f64>,
 }
 
 /// How early a window opens.
@@ -140,11 +142,15 @@ impl Policy for Adaptive {
             turns_ns_per_need: per_need(between_own * OWN_TURNS * lost * gap_ns),
             wait_on_last: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
+            of_backlog: pressure.stance.head_starts().map(|times| times / gpus),
         }
     }
 
     #[inline]
     fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span, own: Need) -> Span {
+        if let Some(part) = guard.of_backlog {
+            return Span::from_nanos((part * backlog.as_nanos() as f64) as u64);
+        }
         let others_ns = (backlog - latency).as_nanos() as f64;
         let latency_ns = latency.as_nanos() as f64;
         let haste = if own.alone() > guard.long_from { &guard.long } else { &guard.usual };
@@ -158,6 +164,9 @@ impl Policy for Adaptive {
     /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for long is the
     /// very reason why others must start early.
     fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
+        if guard.of_backlog.is_some() {
+            return self.head_start(guard, backlog, latency, Need::default());
+        }
         let others = (backlog - latency).min(latency).as_nanos() as f64;
         Span::from_nanos((others * guard.wait_on_last + guard.gap_on_last_ns) as u64)
     }
@@ -165,6 +174,9 @@ impl Policy for Adaptive {
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
     /// lose alike. By deadlines alone, those with the least time or the smallest batches would lose most.
     fn urgency(&self, pressure: &Pressure, candidate: &Candidate) -> Time {
+        if pressure.stance != Stance::Own {
+            return candidate.latest;
+        }
         let wait_ns = pressure.backlog.as_nanos() / u64::from(pressure.gpus.max(1));
         let wait_ns = wait_ns.min(PULL_MOST * pressure.losers_patience.as_nanos());
         let loss = LOSS_PULL * u64::from(candidate.loss_permille);
@@ -175,7 +187,7 @@ impl Policy for Adaptive {
 #[cfg(test)]
 mod tests {
     use super::Adaptive;
-    use crate::policy::{Need, Policy, Pressure};
+    use crate::policy::{Need, Policy, Pressure, Stance};
     use crate::{Candidate, ClassId, HigherNeeds, Priority, Span, Time};
 
     fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
@@ -192,6 +204,7 @@ mod tests {
             loss: 0.0,
             losers_patience: Span::ZERO,
             higher: HigherNeeds::default(),
+            stance: Stance::Own,
         }
     }
 

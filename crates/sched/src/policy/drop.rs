@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use downbeat_profile::{LatencyProfile, Span};
 
-use super::{Need, Room};
+use super::{Need, Room, Stance};
 use crate::Delays;
 
 /// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It would
@@ -144,11 +144,20 @@ impl DropRule for WindowDrop {
 /// given up for a larger batch as long as it gains more rows than it costs heads. With a single device that is so unless the profile is steep.
 ///
 /// And a batch waits for no more than others can wait for its end.
+///
+/// All this where `adaptive`'s own rule is followed; under another [`Stance`] it is that one's drop rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadroomDrop;
 
 impl DropRule for HeadroomDrop {
     fn target(traffic: &Traffic<'_>) -> u32 {
+        match traffic.room.stance {
+            Stance::Own => {}
+            Stance::Lenient => return TimeoutDrop::target(traffic),
+            Stance::Deferred | Stance::Guarded | Stance::Wary | Stance::Eager => {
+                return WindowDrop::target(traffic);
+            }
+        }
         let gathered = traffic.gathered();
         let affordable_ns = traffic.room.headroom * traffic.cost_ns(gathered);
         let keeps_up = first(1, gathered, |batch| traffic.cost_ns(batch) <= affordable_ns);
@@ -163,7 +172,8 @@ impl DropRule for HeadroomDrop {
     /// longer than others can wait, smaller batches would only make more of them wait.
     fn enough(traffic: &Traffic<'_>, target: u32) -> u32 {
         let Traffic { profile, longest, .. } = traffic;
-        if *longest == Span::MAX || profile.latency(1) > *longest * 2 {
+        let own = traffic.room.stance == Stance::Own;
+        if !own || *longest == Span::MAX || profile.latency(1) > *longest * 2 {
             return u32::MAX;
         }
         profile.largest_within(*longest, Span::ZERO).max(target)

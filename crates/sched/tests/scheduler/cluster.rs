@@ -21,7 +21,7 @@ pub(crate) struct TestCluster<P: Policy> {
     timer: Time,
     next_batch: u64,
     /// Batches that finished after a deadline: what a margin may have been learned from.
-    late: u32,
+    pub(crate) late: u32,
     out: Actions,
     /// Every action ever taken, to compare replays.
     pub(crate) log: Vec<(Time, Action, Vec<RequestId>)>,
@@ -116,6 +116,10 @@ impl<P: Policy> TestCluster<P> {
             profiles.insert(class, profile.clone());
         }
         self.tell(Event::ProfileChanged { model, class, profile });
+    }
+
+    pub(crate) fn follow(&mut self, class: ClassId, stance: Stance) {
+        self.tell(Event::StanceChanged { class, stance });
     }
 
     pub(crate) fn join(&mut self, gpu: GpuId, class: ClassId) {

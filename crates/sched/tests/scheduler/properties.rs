@@ -11,8 +11,8 @@ const MODELS: u32 = 4;
 const GPUS: u32 = 4;
 
 /// A random life of a small cluster: traffic of up to `widest` rows, cancellations, devices that come, go, fail and are
-/// late, models that change. All random numbers come from `seed`.
-fn live<P: Policy>(policy: P, seed: u64, classes: u16, widest: u32) -> TestCluster<P> {
+/// late, models that change. All random numbers come from `seed`. The first of `stances` is followed everywhere; of several, now and then another.
+fn live<P: Policy>(policy: P, stances: &[Stance], seed: u64, classes: u16, widest: u32) -> TestCluster<P> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let delays = match random.random_range(0..3) {
         0 => Delays::default(),
@@ -26,12 +26,17 @@ fn live<P: Policy>(policy: P, seed: u64, classes: u16, widest: u32) -> TestClust
     for gpu in 0..GPUS {
         cluster.join(GpuId(gpu), ClassId(random.random_range(0..classes)));
     }
+    (0..classes).for_each(|class| cluster.follow(ClassId(class), stances[0]));
     let faults = random.random_bool(0.7);
     let busy = random.random_range(0.2..4.0);
     let mut next_id = 0;
     for _ in 0..random.random_range(50..400) {
         let pause = Span::from_micros(random.random_range(0..4_000));
         cluster.run_until(cluster.now + Span::from_nanos((pause.as_nanos() as f64 / busy) as u64));
+        if stances.len() > 1 && random.random_bool(0.05) {
+            let class = ClassId(random.random_range(0..classes));
+            cluster.follow(class, stances[random.random_range(0..stances.len())]);
+        }
         let gpu = GpuId(random.random_range(0..GPUS));
         let model = ModelId(random.random_range(0..MODELS));
         match random.random_range(0..100) {
@@ -83,10 +88,36 @@ fn random_profile(random: &mut Xoshiro256PlusPlus) -> LatencyProfile {
 
 /// The checks themselves are in [`TestCluster`]; here two runs of the same life must agree to the bit.
 fn holds<P: Policy>(policy: &P, seed: u64) -> Result<(), TestCaseError> {
+    holds_with(policy, &[Stance::Own], seed)
+}
+
+fn holds_with<P: Policy>(policy: &P, stances: &[Stance], seed: u64) -> Result<(), TestCaseError> {
     for (classes, widest) in [(1, 1), (3, 1), (1, 6), (1, 45), (3, 45)] {
-        let first = live(policy.clone(), seed, classes, widest);
-        let again = live(policy.clone(), seed, classes, widest);
+        let first = live(policy.clone(), stances, seed, classes, widest);
+        let again = live(policy.clone(), stances, seed, classes, widest);
         prop_assert_eq!(first.log, again.log, "a replay differs");
+    }
+    Ok(())
+}
+
+/// Under a stance, `adaptive` does what that rule does, at the same times, whatever it calls the reason. A margin that it learned from late batches sets
+/// it apart: such lives are left out.
+fn follows<P: Policy>(policy: &P, stance: Stance, seed: u64) -> Result<(), TestCaseError> {
+    let deeds = |log: Vec<(Time, Action, Vec<RequestId>)>| -> Vec<_> {
+        let nameless = |action| match action {
+            Action::Start(start) => Action::Start(Start { reason: Release::Window, ..start }),
+            action => action,
+        };
+        log.into_iter().map(|(at, action, requests)| (at, nameless(action), requests)).collect()
+    };
+    for (classes, widest) in [(1, 1), (3, 1), (1, 6)] {
+        let (itself, followed) = (
+            live(policy.clone(), &[Stance::Own], seed, classes, widest),
+            live(Adaptive, &[stance], seed, classes, widest),
+        );
+        if followed.late == 0 {
+            prop_assert_eq!(deeds(itself.log), deeds(followed.log), "under {}", stance);
+        }
     }
     Ok(())
 }
@@ -113,6 +144,20 @@ proptest! {
     #[test]
     fn every_request_leaves_once_and_no_device_is_wronged_under_the_adaptive_policy(seed: u64) {
         holds(&Adaptive, seed)?;
+    }
+
+    #[test]
+    fn every_request_leaves_once_and_no_device_is_wronged_while_adaptive_changes_its_stance(seed: u64) {
+        holds_with(&Adaptive, &Stance::ALL, seed)?;
+    }
+
+    #[test]
+    fn under_another_stance_adaptive_does_what_that_rule_does(seed: u64) {
+        follows(&Deferred::<WindowDrop, SmallestId>::new(), Stance::Deferred, seed)?;
+        follows(&Deferred::<TimeoutDrop, SmallestId>::new(), Stance::Lenient, seed)?;
+        follows(&Guarded::<WindowDrop, SmallestId>::new(1.0), Stance::Guarded, seed)?;
+        follows(&Guarded::<WindowDrop, SmallestId>::new(4.0), Stance::Wary, seed)?;
+        follows(&Eager::<WindowDrop, SmallestId>::new(), Stance::Eager, seed)?;
     }
 
     #[test]
@@ -165,6 +210,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => gpu.prop_map(|gpu| Event::GpuFailed { gpu }),
         2 => (model.clone(), spec).prop_map(|(model, spec)| Event::ModelAdded { model, spec }),
         1 => model.clone().prop_map(|model| Event::ModelRemoved { model }),
+        1 => (class.clone(), 0..Stance::ALL.len())
+            .prop_map(|(class, stance)| Event::StanceChanged { class, stance: Stance::ALL[stance] }),
         1 => (model, class, profile)
             .prop_map(|(model, class, profile)| Event::ProfileChanged { model, class, profile }),
         2 => Just(Event::Timer),

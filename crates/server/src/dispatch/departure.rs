@@ -181,7 +181,7 @@ impl Dispatcher {
             Err(failure) => meter.failed(failure.reason),
         }
         if !job.reply.is_closed() {
-            self.counts.answered(result.as_ref().map(|_| now > job.due).map_err(|failure| failure.reason));
+            self.answered(result.as_ref().map(|_| now > job.due).map_err(|failure| failure.reason));
         }
         self.depart(state, model);
         job.answer(result);

@@ -7,7 +7,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crossbeam_channel::Sender;
 use downbeat_oip::Reason;
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_sched::{Adaptive, BatchId, ClassId, GpuId, ModelId, Need, Request, RequestId, Time};
+use downbeat_sched::{
+    Adaptive, BatchId, ClassId, Event, GpuId, ModelId, Need, Request, RequestId, Stance, Time,
+};
 use downbeat_shards::{CLASSES_PER_MODEL, Control, DomainId, Finished, Launch};
 use tokio::sync::oneshot;
 
@@ -16,8 +18,9 @@ use super::instance::{Instance, Phase};
 use super::job::Held;
 use super::numbers::Numbers;
 use super::scaling::Tally;
+use super::wings::Wings;
 use super::{Batch, InstanceId, InstanceSpec, Job, Outputs};
-use crate::metrics::DeviceMeter;
+use crate::metrics::{DeviceMeter, Metrics};
 
 /// All devices are one domain: sub-clusters are classes of devices.
 pub(super) const DOMAIN: DomainId = DomainId(0);
@@ -71,6 +74,7 @@ pub(crate) struct Dispatcher {
     reserve: Span,
     pub(super) counts: Counts,
     outbox: Box<dyn Outbox>,
+    pub(super) wings: Wings,
 }
 
 impl Dispatcher {
@@ -79,6 +83,7 @@ impl Dispatcher {
         inboxes: Vec<Sender<News>>,
         reserve: Span,
         outbox: Box<dyn Outbox>,
+        wings: Wings,
     ) -> Dispatcher {
         Dispatcher {
             control,
@@ -89,6 +94,7 @@ impl Dispatcher {
             reserve,
             counts: Counts::default(),
             outbox,
+            wings,
         }
     }
 
@@ -105,10 +111,12 @@ impl Dispatcher {
             }
             Command::DeviceJoined { gpu, class, name, meter } => {
                 self.devices.join(gpu, class, name, meter);
+                self.wings.tell(Event::GpuJoined { gpu, class });
                 self.expect_domain(self.control.join(DOMAIN, gpu, class));
             }
             Command::DeviceLeft { gpu, settled } => {
                 self.devices.leave(gpu);
+                self.wings.tell(Event::GpuLeft { gpu });
                 let settled = move || {
                     // Nobody needs to wait for it.
                     let _ = settled.map(|settled| settled.send(()));
@@ -116,7 +124,10 @@ impl Dispatcher {
                 self.expect_domain(self.control.leave(DOMAIN, gpu, settled));
             }
             Command::DevicesFailed { gpus } => {
-                gpus.iter().for_each(|gpu| self.devices.fail(*gpu));
+                for &gpu in &gpus {
+                    self.devices.fail(gpu);
+                    self.wings.tell(Event::GpuFailed { gpu });
+                }
                 // Also of those that are not known here: one may be joining at this moment, on another thread.
                 self.expect_domain(self.control.fail(DOMAIN, gpus));
             }
@@ -158,12 +169,13 @@ impl Dispatcher {
                 let request = self.request(id, &job, model);
                 state.jobs.insert(id, Held { job, model, running: false, lost: 0 });
                 drop(state);
+                self.wings.arrived(now, &request);
                 self.tell(model, News::Arrived(request));
             }
             Err(failure) => {
                 drop(state);
                 instance.meter.failed(failure.reason);
-                self.counts.answered(Err(failure.reason));
+                self.answered(Err(failure.reason));
                 job.answer(Err(failure));
             }
         }
@@ -293,6 +305,22 @@ impl Dispatcher {
         self.control.pressure(DOMAIN, class).map_or_else(|_| Need::default(), |pressure| pressure.need)
     }
 
+    /// Counts an answer: whether it came late, or why there is none.
+    pub(super) fn answered(&self, late: Result<bool, Reason>) {
+        if self.counts.answered(late) {
+            self.wings.lost();
+        }
+    }
+
+    /// Follows another rule on a class of devices from now on.
+    pub(super) fn follow(&self, metrics: &Metrics, class: ClassId, stance: Stance) {
+        let classes = metrics.classes();
+        let name = classes.iter().find(|(of, _)| *of == class).map_or("?", |(_, name)| name);
+        tracing::info!("devices of class {name} are given away by the rule '{stance}' from now on");
+        metrics.follows(name, stance);
+        self.expect_domain(self.control.follow(DOMAIN, class, stance));
+    }
+
     /// What happened since the last time this was asked.
     pub(crate) fn take_tally(&self) -> Tally {
         self.counts.take()
@@ -359,16 +387,16 @@ impl Counts {
         self.rows.fetch_add(rows.into(), Ordering::Relaxed);
     }
 
-    /// Counts an answer: whether it came late, or why there is none. What its client got wrong, or gave up, says nothing
-    /// about devices.
-    pub(super) fn answered(&self, late: Result<bool, Reason>) {
+    /// Counts an answer, and says whether it is bad. What its client got wrong, or gave up, says nothing about devices.
+    fn answered(&self, late: Result<bool, Reason>) -> bool {
         let bad = match late {
             Ok(late) => late,
             Err(Reason::Expired | Reason::Overloaded) => true,
-            Err(_) => return,
+            Err(_) => return false,
         };
         self.answered.fetch_add(1, Ordering::Relaxed);
         self.bad.fetch_add(bad.into(), Ordering::Relaxed);
+        bad
     }
 
     fn take(&self) -> Tally {

@@ -23,9 +23,9 @@ impl Rehearsed {
         let settings = SchedulerSettings { delays, reserve: Span::ZERO, threads: 1 };
         let mut made = None;
         let ensemble = Ensemble::with_hosts(&Adaptive, &threads(&settings), shards, |control| {
-            let (dispatcher, counters) = staff(control, shards, Span::ZERO, outbox, None);
-            made = Some(dispatcher);
-            counters
+            let staff = staff(control, shards, Span::ZERO, outbox, None);
+            made = Some(staff.dispatcher);
+            staff.counters
         });
         Rehearsed { dispatcher: made.unwrap(), ensemble: ensemble.unwrap(), now: Time::ZERO }
     }

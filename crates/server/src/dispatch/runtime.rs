@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
 use downbeat_profile::Span;
 use downbeat_sched::{Adaptive, Delays, RequestId, Time};
 use downbeat_shards::{Control, RuntimeError, Settings};
@@ -12,6 +13,7 @@ use downbeat_shards::{Control, RuntimeError, Settings};
 use super::host::Counter;
 use super::numbers::STREAMS_MAX;
 use super::scaling::Scaling;
+use super::wings::{Heard, Wings, rehearse};
 use super::{Command, Dispatcher, Outbox};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -65,13 +67,16 @@ impl Runtime {
         let mut made = None;
         let lag = (Arc::clone(&metrics), clock);
         let counters = |control: &Control<Adaptive>| {
-            let (dispatcher, counters) = staff(control, shards, settings.reserve, outbox, Some(&lag));
-            made = Some(dispatcher);
-            counters
+            let staff = staff(control, shards, settings.reserve, outbox, Some(&lag));
+            made = Some((staff.dispatcher, staff.listener));
+            staff.counters
         };
         downbeat_shards::Runtime::start_with(&Adaptive, &threads, clock.real(), shards, counters)?;
-        let dispatcher = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
-        let watched = Arc::downgrade(&dispatcher);
+        let (dispatcher, listener) = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
+        let (watched, heard, meters) =
+            (Arc::downgrade(&dispatcher), Arc::downgrade(&dispatcher), Arc::clone(&metrics));
+        let delays = settings.delays;
+        spawn_vital("understudies", move || rehearse(clock, delays, &listener, &heard, &meters))?;
         spawn_vital("signals", move || watch(clock, &metrics, &watched))?;
         Ok(Runtime::to(dispatcher, clock))
     }
@@ -91,19 +96,26 @@ impl Runtime {
     }
 }
 
-/// A dispatcher, and its place at every shard.
+/// A dispatcher, its place at every shard, and what its understudies hear.
+pub(super) struct Staff {
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) counters: Vec<Counter>,
+    pub(super) listener: Receiver<Heard>,
+}
+
 pub(super) fn staff(
     control: &Control<Adaptive>,
     shards: usize,
     reserve: Span,
     outbox: Box<dyn Outbox>,
     lag: Option<&(Arc<Metrics>, Clock)>,
-) -> (Arc<Dispatcher>, Vec<Counter>) {
+) -> Staff {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| crossbeam_channel::unbounded()).unzip();
-    let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox));
+    let (wings, listener) = Wings::new();
+    let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox, wings));
     let counter = |inbox| Counter::new(Arc::clone(&dispatcher), inbox, lag.cloned());
     let counters = inboxes.into_iter().map(counter).collect();
-    (dispatcher, counters)
+    Staff { dispatcher, counters, listener }
 }
 
 pub(super) fn threads(settings: &SchedulerSettings) -> Settings {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use downbeat_oip::{Failure, Reason};
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_sched::{ClassId, ModelId, RequestId, Time};
+use downbeat_sched::{ClassId, Event, ModelId, RequestId, Time};
 use downbeat_shards::RuntimeError;
 
 use super::correction::{Correction, Trial};
@@ -72,10 +72,12 @@ impl Dispatcher {
         };
         let model = self.numbers.take(instance, |model| self.control.is_vacant(model)).ok_or_else(crowded)?;
         let spec = stream.spec(&state.profiles, instance.max_wait);
+        let added = Event::ModelAdded { model, spec: spec.clone() };
         if let Err(error) = self.control.add_model(DOMAIN, model, spec, 0.0) {
             self.numbers.free(model);
             return Err(Failure::new(Reason::Failed, error.to_string()));
         }
+        self.wings.tell(added);
         state.lead(stream.shape.clone(), model);
         state.streams.insert(model, stream);
         Ok(model)
@@ -98,6 +100,7 @@ impl Dispatcher {
         let Some(stream) = state.streams.remove(&model) else { return };
         state.forget(&stream.shape, model);
         self.control.remove_model(model);
+        self.wings.tell(Event::ModelRemoved { model });
         self.numbers.free(model);
     }
 
@@ -181,6 +184,7 @@ impl Dispatcher {
     }
 
     fn set_profile(&self, model: ModelId, class: ClassId, profile: LatencyProfile) {
+        self.wings.tell(Event::ProfileChanged { model, class, profile: profile.clone() });
         if let Err(error @ RuntimeError::Classes(_)) = self.control.set_profile(model, class, profile) {
             tracing::warn!("a model is not used on a further class of devices: {error}");
         }

@@ -15,7 +15,7 @@ struct Plenty;
 
 impl Outlook for Plenty {
     fn room(&self, _: ClassId, _: Priority, _: Need) -> Room {
-        Room { headroom: 1.3, want: 0.0 }
+        Room { headroom: 1.3, ..Room::default() }
     }
 
     fn longest(&self, _: ClassId) -> Span {

@@ -4,12 +4,14 @@ use std::convert::Infallible;
 use std::fmt;
 
 use downbeat_sched::{
-    Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
+    Deferred, Delays, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
     WindowDrop,
 };
 
+use downbeat_understudy::Company;
+
 use crate::domains;
-use crate::policy::Cluster;
+use crate::policy::{Cluster, Policy};
 use crate::report::RunReport;
 use crate::rivals::setting::{Setting, unknown};
 use crate::scenario::Scenario;
@@ -120,7 +122,7 @@ impl CoreSettings {
     pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
         let job = Job { name, scenario, seed, until };
         if self.rule == Rule::Adaptive {
-            return job.run(&Adaptive);
+            return job.run_with(Company::new);
         }
         match self.drop {
             Drop::Window => self.run_with_drop::<WindowDrop>(job),
@@ -137,7 +139,7 @@ impl CoreSettings {
 
     fn run_with_order<D: DropRule, O: GpuOrder>(&self, job: Job<'_>) -> RunReport {
         match self.rule {
-            Rule::Adaptive => job.run(&Adaptive),
+            Rule::Adaptive => job.run_with(Company::new),
             Rule::Deferred => job.run(&Deferred::<D, O>::new()),
             Rule::Guarded { k } => job.run(&Guarded::<D, O>::new(k)),
             Rule::Eager => job.run(&Eager::<D, O>::new()),
@@ -147,7 +149,11 @@ impl CoreSettings {
 
 impl Job<'_> {
     fn run<P: downbeat_sched::Policy>(self, policy: &P) -> RunReport {
-        let build = |_: &Cluster| Ok::<_, Infallible>(Scheduler::new(policy.clone(), self.scenario.delays));
+        self.run_with(|delays| Scheduler::new(policy.clone(), delays))
+    }
+
+    fn run_with<P: Policy>(self, new: impl Fn(Delays) -> P) -> RunReport {
+        let build = |_: &Cluster| Ok::<_, Infallible>(new(self.scenario.delays));
         let Ok(report) = domains::run(self.scenario, self.seed, self.name, self.until, build);
         report
     }

@@ -17,7 +17,7 @@ fn traffic<'a>(profile: &'a LatencyProfile, delays: &'a Delays, gap_ms: f64, dis
         rows: 1,
         allowance: Span::from_millis(60),
         dispersion,
-        room: Room { headroom: 1.0, want: 0.0 },
+        room: Room { headroom: 1.0, ..Room::default() },
         longest: Span::MAX,
     }
 }
@@ -63,7 +63,7 @@ fn a_batch_waits_for_no_more_rows_than_others_can_wait_for() {
 fn where_requests_are_lost_a_model_alone_gives_up_heads_for_as_many_rows_as_it_gains() {
     let (profile, delays) = (profile(0.1, 5.0), Delays::default());
     let target = |gap_ms, want| {
-        let room = Room { headroom: f64::INFINITY, want };
+        let room = Room { headroom: f64::INFINITY, want, ..Room::default() };
         HeadroomDrop::target(&Traffic { room, ..traffic(&profile, &delays, gap_ms, 1.0) })
     };
     assert_eq!([0.0, 0.01, 1.0].map(|want| target(1.0, want)), [1, 1, 50], "50 are gathered in time");

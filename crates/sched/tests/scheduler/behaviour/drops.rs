@@ -49,7 +49,7 @@ fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
             rows: 1,
             allowance: span(slo_ms),
             dispersion: 1.0,
-            room: Room { headroom: 1.0, want: 0.0 },
+            room: Room { headroom: 1.0, ..Room::default() },
             longest: Span::MAX,
         };
         assert_eq!(TimeoutDrop::target(&traffic), 1);
@@ -76,7 +76,7 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
             rows: 1,
             allowance,
             dispersion: 1.0,
-            room: Room { headroom, want: 0.0 },
+            room: Room { headroom, ..Room::default() },
             longest: Span::MAX,
         })
     };

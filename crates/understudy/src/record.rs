@@ -1,0 +1,203 @@
+//! What understudies lost lately, and how sure it is that one of them loses less than another.
+
+use std::collections::VecDeque;
+
+use downbeat_sched::{ModelId, Stance};
+
+use crate::tally::Tally;
+
+/// So many requests without a loss are added to what each model had: one lost of three says little.
+const FEW: f64 = 20.0;
+
+/// So many requests more or less are always doubted: the few that are lost at first are lost by chance.
+const BY_CHANCE: f64 = 5.0;
+
+const STANCES: usize = Stance::ALL.len();
+
+/// What each understudy lost of each model's requests, round by round. Only the last rounds are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    rounds: VecDeque<Vec<Entry>>,
+    most: usize,
+}
+
+/// A model in one round, or in several.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    model: ModelId,
+    arrived: u32,
+    /// By the number of the stance.
+    lost: [u32; STANCES],
+}
+
+impl Record {
+    pub(crate) fn of_the_last(most: usize) -> Record {
+        Record { rounds: VecDeque::new(), most }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rounds.clear();
+    }
+
+    /// Adds a round: what came in, and what each understudy lost of it.
+    pub(crate) fn add(&mut self, arrived: &Tally, lost: [&Tally; STANCES]) {
+        let end = lost.iter().map(|lost| lost.models_end()).fold(arrived.models_end(), u32::max);
+        let entry =
+            |model| Entry { model, arrived: arrived.of(model), lost: lost.map(|lost| lost.of(model)) };
+        let counts = |entry: &Entry| entry.arrived > 0 || entry.lost.iter().any(|&lost| lost > 0);
+        if self.rounds.len() >= self.most {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back((0..end).map(ModelId).map(entry).filter(counts).collect());
+    }
+
+    /// What it says of some models.
+    pub(crate) fn about(&self, models: impl Iterator<Item = ModelId>) -> Comparison<'_> {
+        let mut sums: Vec<Option<Entry>> = Vec::new();
+        for model in models {
+            let index = model.0 as usize;
+            if sums.len() <= index {
+                sums.resize(index + 1, None);
+            }
+            sums[index] = Some(Entry { model, arrived: 0, lost: [0; STANCES] });
+        }
+        for entry in self.rounds.iter().flatten() {
+            if let Some(Some(sum)) = sums.get_mut(entry.model.0 as usize) {
+                sum.arrived += entry.arrived;
+                for (sum, lost) in sum.lost.iter_mut().zip(entry.lost) {
+                    *sum += lost;
+                }
+            }
+        }
+        Comparison { record: self, sums }
+    }
+}
+
+/// What a record says of some models.
+#[derive(Debug)]
+pub(crate) struct Comparison<'a> {
+    record: &'a Record,
+    /// By model, over all rounds.
+    sums: Vec<Option<Entry>>,
+}
+
+impl Comparison<'_> {
+    /// How bad it is what would have been lost by a rule: about the share that the model lost that lost most. In a norm that is close to the largest
+    /// share and more even, because the share of a single model is a matter of chance.
+    pub(crate) fn bad(&self, stance: Stance) -> f64 {
+        let fourth = |sum: &Entry| sum.share(stance).powi(4);
+        self.sums.iter().flatten().map(fourth).sum::<f64>().sqrt().sqrt()
+    }
+
+    /// The standard deviation of the difference between two rules' [`bad`](Self::bad), told from how it differs from round to round. What the traffic does by
+    /// chance it does to both, and cancels out.
+    pub(crate) fn deviation_of_difference(&self, one: Stance, other: Stance) -> f64 {
+        let bads = [one, other].map(|stance| self.bad(stance));
+        // How much worse one lost request more makes it: the slope of the norm, which is steep for those that lose most.
+        let slope = |sum: &Entry, stance: Stance, bad: f64| {
+            if bad > 0.0 { (sum.share(stance) / bad).powi(3) / sum.requests() } else { 0.0 }
+        };
+        let slope = |sum: &Entry| slope(sum, one, bads[0]).max(slope(sum, other, bads[1]));
+        let slopes: Vec<f64> = self.sums.iter().map(|sum| sum.as_ref().map_or(0.0, slope)).collect();
+        let difference = |entry: &Entry| {
+            let slope = slopes.get(entry.model.0 as usize).copied().unwrap_or(0.0);
+            slope * (f64::from(entry.lost_by(one)) - f64::from(entry.lost_by(other)))
+        };
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for round in &self.record.rounds {
+            let difference: f64 = round.iter().map(difference).sum();
+            sum += difference;
+            squares += difference * difference;
+        }
+        let rounds = self.record.rounds.len() as f64;
+        // Of the sum over all rounds, as they are independent of each other.
+        let variance = (squares - sum * sum / rounds).max(0.0) * rounds / (rounds - 1.0).max(1.0);
+        let by_chance = BY_CHANCE * slopes.iter().copied().fold(0.0, f64::max);
+        (variance + by_chance * by_chance).sqrt()
+    }
+}
+
+impl Entry {
+    fn lost_by(&self, stance: Stance) -> u32 {
+        self.lost[stance.number() as usize]
+    }
+
+    fn requests(&self) -> f64 {
+        f64::from(self.arrived) + FEW
+    }
+
+    fn share(&self, stance: Stance) -> f64 {
+        f64::from(self.lost_by(stance)) / self.requests()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use downbeat_sched::{ModelId, Stance};
+
+    use super::{Record, STANCES, Tally};
+
+    fn tally(counts: [u32; 2]) -> Tally {
+        let mut tally = Tally::default();
+        for (model, count) in (0..).map(ModelId).zip(counts) {
+            (0..count).for_each(|_| tally.count(model));
+        }
+        tally
+    }
+
+    /// A record of rounds of 49 requests for each of two models, of which `own` and `eager` lose so many, and the others none.
+    fn record(rounds: &[([u32; 2], [u32; 2])]) -> Record {
+        let mut record = Record::of_the_last(20);
+        for (own, eager) in rounds {
+            let (own, eager, none) = (tally(*own), tally(*eager), Tally::default());
+            let mut lost: [&Tally; STANCES] = [&none; STANCES];
+            lost[Stance::Own.number() as usize] = &own;
+            lost[Stance::Eager.number() as usize] = &eager;
+            record.add(&tally([49, 49]), lost);
+        }
+        record
+    }
+
+    fn both() -> impl Iterator<Item = ModelId> {
+        [ModelId(0), ModelId(1)].into_iter()
+    }
+
+    /// 20 rounds of 49 requests, and 20 that never were: 1000.
+    #[test]
+    fn it_is_as_bad_as_for_the_model_that_loses_most_and_a_little_worse_if_others_lose_too() {
+        let bad = |lost| record(&[(lost, [0, 0]); 20]).about(both()).bad(Stance::Own);
+        assert!((bad([3, 0]) - 0.06).abs() < 1e-12);
+        assert!((bad([4, 2]) / 0.08 - 1.0).abs() < 0.02);
+        assert!((bad([3, 3]) / 0.06 - 2f64.powf(0.25)).abs() < 1e-9);
+        assert!(bad([0, 0]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn only_the_models_that_are_asked_for_and_the_last_rounds_count() {
+        let record = record(&[[([40, 0], [0, 0]); 5], [([0, 1], [0, 0]); 5]].concat().repeat(4)[..]);
+        assert!((record.about(both()).bad(Stance::Own) - 0.4).abs() < 1e-3);
+        let second = record.about([ModelId(1)].into_iter());
+        assert!((second.bad(Stance::Own) - 0.01).abs() < 1e-12);
+        assert!(second.bad(Stance::Eager).abs() < 1e-12);
+    }
+
+    /// However much is lost, and however much that varies: where both lose the same, nothing but five requests are in doubt.
+    #[test]
+    fn what_both_lose_alike_is_no_reason_for_doubt() {
+        let rounds: Vec<_> = (0..20).map(|round| ([round % 7, 0], [round % 7, 0])).collect();
+        let doubt = record(&rounds).about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
+        assert!((doubt - 0.005).abs() < 1e-12, "{doubt}");
+    }
+
+    /// In every other round one of them loses two more: 20 more of 1000 in all, give or take sqrt(20 * 20 / 19).
+    #[test]
+    fn doubt_is_how_the_difference_varies_from_round_to_round() {
+        let rounds: Vec<_> = (0..20).map(|round| ([5 + 2 * (round % 2), 0], [5, 0])).collect();
+        let record = record(&rounds);
+        let comparison = record.about(both());
+        let doubt = comparison.deviation_of_difference(Stance::Own, Stance::Eager);
+        let expected = (20.0 * 20.0 / 19.0 + 25.0_f64).sqrt() / 1_000.0;
+        assert!((doubt - expected).abs() < 1e-9, "{doubt}, not {expected}");
+        assert!((comparison.bad(Stance::Own) - comparison.bad(Stance::Eager) - 0.02).abs() < 1e-12);
+    }
+}

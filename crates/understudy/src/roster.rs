@@ -1,0 +1,58 @@
+//! Which models and devices there are.
+
+use std::collections::BTreeMap;
+
+use downbeat_sched::{ClassId, Event, GpuId, ModelId, ModelSpec};
+
+/// Models and devices, kept while nobody rehearses, so that an understudy can begin at any time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roster {
+    models: BTreeMap<ModelId, ModelSpec>,
+    gpus: BTreeMap<GpuId, ClassId>,
+}
+
+impl Roster {
+    /// Notes what an event says of them; `false` where it is of something else.
+    pub(crate) fn note(&mut self, event: &Event) -> bool {
+        match event {
+            Event::ModelAdded { model, spec } => drop(self.models.insert(*model, spec.clone())),
+            Event::ModelRemoved { model } => drop(self.models.remove(model)),
+            Event::ProfileChanged { model, class, profile } => {
+                if let Some(spec) = self.models.get_mut(model) {
+                    spec.profiles.retain(|(of, _)| of != class);
+                    spec.profiles.push((*class, profile.clone()));
+                }
+            }
+            Event::GpuJoined { gpu, class } => drop(self.gpus.insert(*gpu, *class)),
+            Event::GpuLeft { gpu } | Event::GpuFailed { gpu } => drop(self.gpus.remove(gpu)),
+            Event::Arrived(_)
+            | Event::Cancelled(_)
+            | Event::BatchFinished { .. }
+            | Event::GpuLate { .. }
+            | Event::StanceChanged { .. }
+            | Event::Timer => return false,
+        }
+        true
+    }
+
+    /// What a scheduler is to be told that begins now.
+    pub(crate) fn introductions(&self) -> impl Iterator<Item = Event> {
+        let models = self.models.iter().map(|(&model, spec)| Event::ModelAdded { model, spec: spec.clone() });
+        let gpus = self.gpus.iter().map(|(&gpu, &class)| Event::GpuJoined { gpu, class });
+        models.chain(gpus)
+    }
+
+    /// The models that run on a class.
+    pub(crate) fn models_on(&self, class: ClassId) -> impl Iterator<Item = ModelId> {
+        let runs = move |spec: &ModelSpec| spec.profiles.iter().any(|(of, _)| *of == class);
+        self.models.iter().filter(move |(_, spec)| runs(spec)).map(|(&model, _)| model)
+    }
+
+    /// The classes of which there is a device.
+    pub(crate) fn classes(&self) -> Vec<ClassId> {
+        let mut classes: Vec<ClassId> = self.gpus.values().copied().collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+}

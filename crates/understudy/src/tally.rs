@@ -1,0 +1,30 @@
+//! Counts by model.
+
+use downbeat_sched::ModelId;
+
+/// A count for each model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally(Vec<u32>);
+
+impl Tally {
+    pub(crate) fn count(&mut self, model: ModelId) {
+        let index = model.0 as usize;
+        if self.0.len() <= index {
+            self.0.resize(index + 1, 0);
+        }
+        self.0[index] += 1;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    /// Models below this may have a count.
+    pub(crate) fn models_end(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    pub(crate) fn of(&self, model: ModelId) -> u32 {
+        self.0.get(model.0 as usize).copied().unwrap_or(0)
+    }
+}

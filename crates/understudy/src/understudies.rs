@@ -1,0 +1,211 @@
+//! All understudies, and who is to be followed.
+
+use downbeat_sched::{ClassId, Delays, Event, Priority, Span, Stance, Time};
+
+use crate::record::Record;
+use crate::roster::Roster;
+use crate::tally::Tally;
+use crate::understudy::Understudy;
+
+/// How often it is decided whom to follow.
+const ROUND: Span = Span::from_millis(250);
+
+/// Rounds for which it is remembered what understudies lost: 20 seconds.
+const MEMORY: usize = 80;
+
+/// They are woken when more than this share of the requests of a round was lost: a tenth of what an objective of 99 % allows.
+const ALARMING: f64 = 0.001;
+
+/// Rounds with fewer losses than that after which they go to sleep; or after which there is a single level of priority again.
+const CALM_ROUNDS: u32 = 40;
+
+/// Rounds after waking in which nothing counts: rates are means over a second, and queues are empty at first.
+const WARM_UP: u32 = 4;
+
+/// By how many standard deviations one rule must be better than the one that is followed. More, and it takes longer than it gains: who follows one of two that
+/// are hard to tell apart loses little by either.
+const DOUBT: f64 = 0.7;
+
+/// `adaptive` follows its own rule where that loses less than this share: it is the one that leaves devices idle.
+const GOOD_ENOUGH: f64 = 0.003;
+
+/// All understudies of a scheduler that follows [`Adaptive`](downbeat_sched::Adaptive).
+///
+/// They are told what that scheduler is told ([`hear`](Self::hear)) and what became of it ([`count`](Self::count)), and say whom to follow
+/// ([`decide`](Self::decide)). As long as none is [awake](Self::are_awake), requests need not be told, only counted.
+#[derive(Clone, Debug)]
+pub struct Understudies {
+    delays: Delays,
+    roster: Roster,
+    /// In the order of [`Stance::ALL`]; none while nobody rehearses.
+    cast: Vec<Understudy>,
+    arrived: Tally,
+    record: Record,
+    followed: Vec<(ClassId, Stance)>,
+    /// Since the last decision.
+    passed: Passed,
+    next_round_at: Time,
+    rest_until: Time,
+    /// Rounds since they were woken.
+    awake: u32,
+    /// Rounds without alarming losses, and with a single level of priority.
+    calm: u32,
+    level: u32,
+}
+
+/// What came to the one that serves, and what it lost of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Requests that came in.
+    pub arrived: u64,
+    /// Requests that were not answered in time, or not at all.
+    pub lost: u64,
+    /// The [levels](Self::level) of those that came in.
+    pub levels: u64,
+}
+
+impl Passed {
+    /// A bit for a priority; those past the 62nd have one together.
+    pub fn level(priority: Priority) -> u64 {
+        1 << priority.0.min(63)
+    }
+
+    fn has_several_levels(self) -> bool {
+        self.levels.count_ones() > 1
+    }
+}
+
+impl Understudies {
+    /// Without models and devices. `delays` are those of the one that serves.
+    pub fn new(delays: Delays) -> Understudies {
+        Understudies {
+            delays,
+            roster: Roster::default(),
+            cast: Vec::new(),
+            arrived: Tally::default(),
+            record: Record::of_the_last(MEMORY),
+            followed: Vec::new(),
+            passed: Passed::default(),
+            next_round_at: Time::ZERO,
+            rest_until: Time::ZERO,
+            awake: 0,
+            calm: 0,
+            level: CALM_ROUNDS,
+        }
+    }
+
+    /// What the one that serves is told. Requests whose clients go away are run all the same.
+    pub fn hear(&mut self, now: Time, event: &Event) {
+        if let Event::Arrived(request) = event {
+            if self.are_awake() {
+                self.arrived.count(request.model);
+                self.cast.iter_mut().for_each(|understudy| understudy.arrive(now, request));
+            }
+        } else if self.roster.note(event) {
+            self.cast.iter_mut().for_each(|understudy| understudy.hear(now, event.clone()));
+        }
+    }
+
+    /// What came to the one that serves since this was last told, and what it lost.
+    pub fn count(&mut self, passed: Passed) {
+        self.passed.arrived += passed.arrived;
+        self.passed.lost += passed.lost;
+        self.passed.levels |= passed.levels;
+    }
+
+    /// Whether anybody rehearses.
+    pub fn are_awake(&self) -> bool {
+        !self.cast.is_empty()
+    }
+
+    /// Says of each class of devices on which another rule is to be followed from now on. To be called at any time: it is decided a few times a second.
+    pub fn decide(&mut self, now: Time, mut follow: impl FnMut(ClassId, Stance)) {
+        if now < self.next_round_at {
+            return;
+        }
+        self.next_round_at = now + ROUND;
+        let passed = std::mem::take(&mut self.passed);
+        let alarming = passed.lost as f64 > ALARMING * passed.arrived as f64;
+        self.calm = if alarming { 0 } else { self.calm.saturating_add(1) };
+        // Whom to serve where there are several levels is not a matter of how many are lost.
+        self.level = if passed.has_several_levels() { 0 } else { self.level.saturating_add(1) };
+        let own_only = self.followed.iter().all(|(_, stance)| *stance == Stance::Own);
+        if self.level < CALM_ROUNDS || (self.calm > CALM_ROUNDS && own_only) {
+            return self.sleep(follow);
+        }
+        if !self.are_awake() {
+            if alarming && now >= self.rest_until {
+                self.wake(now);
+            }
+            return;
+        }
+        self.awake = self.awake.saturating_add(1);
+        if self.awake > WARM_UP
+            && let Ok(lost) =
+                self.cast.iter().map(|understudy| &understudy.lost).collect::<Vec<_>>().try_into()
+        {
+            self.record.add(&self.arrived, lost);
+        }
+        self.arrived.clear();
+        self.cast.iter_mut().for_each(|understudy| understudy.lost.clear());
+        for class in self.roster.classes() {
+            let now_followed = self.followed_on(class);
+            let best = self.best_on(class, now_followed);
+            if best != now_followed {
+                self.followed.retain(|(of, _)| *of != class);
+                self.followed.push((class, best));
+                follow(class, best);
+            }
+        }
+    }
+
+    /// Sends everybody to sleep, and follows `adaptive`'s own rule everywhere.
+    pub fn sleep(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
+        self.cast.clear();
+        self.arrived = Tally::default();
+        self.record.clear();
+        for (class, stance) in self.followed.drain(..) {
+            if stance != Stance::Own {
+                follow(class, Stance::Own);
+            }
+        }
+    }
+
+    /// The same, and nobody is to be woken before some time has passed: they cannot keep up.
+    pub fn rest(&mut self, until: Time, follow: impl FnMut(ClassId, Stance)) {
+        self.rest_until = until;
+        self.sleep(follow);
+    }
+
+    fn wake(&mut self, now: Time) {
+        let classes = self.roster.classes();
+        let new = |stance| Understudy::new(stance, self.delays, &classes, now, self.roster.introductions());
+        self.cast = Stance::ALL.into_iter().map(new).collect();
+        self.awake = 0;
+    }
+
+    fn followed_on(&self, class: ClassId) -> Stance {
+        let followed = self.followed.iter().find(|(of, _)| *of == class);
+        followed.map_or_else(Stance::default, |(_, stance)| *stance)
+    }
+
+    /// The rule that is followed, unless another one is better beyond doubt; `adaptive`'s own where that is no worse.
+    fn best_on(&self, class: ClassId, followed: Stance) -> Stance {
+        let record = self.record.about(self.roster.models_on(class));
+        let own = record.bad(Stance::Own);
+        if own < GOOD_ENOUGH {
+            return Stance::Own;
+        }
+        let incumbent = if own <= record.bad(followed) { Stance::Own } else { followed };
+        let incumbent_bad = record.bad(incumbent);
+        let (mut best, mut least) = (incumbent, incumbent_bad);
+        for stance in Stance::ALL {
+            let bad = record.bad(stance);
+            if bad < least && incumbent_bad - bad > DOUBT * record.deviation_of_difference(incumbent, stance)
+            {
+                (best, least) = (stance, bad);
+            }
+        }
+        best
+    }
+}

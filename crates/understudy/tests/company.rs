@@ -1,0 +1,241 @@
+//! A scheduler with its understudies against the same scheduler alone, on traffic on which its own rule is not the best.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where something does")]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use downbeat_sched::{
+    Action, Actions, Adaptive, BatchId, ClassId, Delays, Event, GpuId, LatencyProfile, ModelId, ModelSpec,
+    Priority, Request, RequestId, Scheduler, Span, Stance, Time,
+};
+use downbeat_understudy::{Company, Passed, Understudies};
+use rand::SeedableRng;
+use rand_distr::{Distribution, Gamma};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const CLASS: ClassId = ClassId(0);
+
+/// alpha and beta of l(b), the objective and the rate of a model.
+type Model = (f64, f64, f64, f64);
+
+/// Six models on four devices, of which three run for longer than the third can wait. Its requests are lost, the own rule hurries, and hurrying the
+/// long ones only makes them stand in its way more often: Symphony's rule loses half as much.
+const LONG_AND_SHORT: [Model; 6] = [
+    (0.372, 8.06, 36.5, 112.0),
+    (1.928, 23.44, 136.5, 5.6),
+    (0.587, 1.42, 4.4, 112.0),
+    (7.23, 27.96, 179.6, 11.2),
+    (11.781, 56.47, 212.9, 5.6),
+    (0.073, 4.01, 10.8, 225.0),
+];
+
+/// The shape of the gamma distribution of the time between two requests of a model.
+const BURSTY: f64 = 0.2;
+
+/// By then it must be known whom to follow.
+const LEARNED_S: f64 = 20.0;
+
+struct World {
+    models: Vec<Model>,
+    gpus: u32,
+    seconds: f64,
+    priorities: u8,
+}
+
+/// What became of a run.
+#[derive(Debug, Default, PartialEq)]
+struct Result {
+    arrived: u64,
+    lost: u64,
+    /// Of each model, once there was time to learn.
+    lost_at_last: [u64; LONG_AND_SHORT.len()],
+    /// Everything that was started: when, of which model, on which device, how much.
+    started: Vec<(Time, ModelId, GpuId, u32)>,
+}
+
+impl World {
+    /// Runs it with whoever handles its events.
+    fn run(&self, mut handle: impl FnMut(Time, Event, &mut Actions)) -> Result {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+        let mut out = Actions::new();
+        for (model, (alpha, beta, ..)) in (0..).map(ModelId).zip(&self.models) {
+            let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(*alpha, *beta, 64).unwrap())]);
+            handle(Time::ZERO, Event::ModelAdded { model, spec }, &mut out);
+        }
+        for gpu in (0..self.gpus).map(GpuId) {
+            handle(Time::ZERO, Event::GpuJoined { gpu, class: CLASS }, &mut out);
+        }
+        let mut pause = |model: usize| {
+            let gap = Gamma::new(BURSTY, 1.0 / (BURSTY * self.models[model].3)).unwrap();
+            Span::from_secs_f64(gap.sample(&mut random))
+        };
+        let mut arrivals: BinaryHeap<Reverse<(Time, usize)>> =
+            (0..self.models.len()).map(|model| Reverse((Time::ZERO + pause(model), model))).collect();
+        let mut finishes: BinaryHeap<Reverse<(Time, GpuId, BatchId)>> = BinaryHeap::new();
+        let mut timer = Time::NEVER;
+        let end = Time::ZERO + Span::from_secs_f64(self.seconds);
+        let learned = Time::ZERO + Span::from_secs_f64(LEARNED_S);
+        let mut model_of: Vec<usize> = Vec::new();
+        let mut result = Result::default();
+        loop {
+            let Some(&Reverse((arrival, model))) = arrivals.peek() else { return result };
+            let finish = finishes.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
+            let now = arrival.min(finish).min(timer);
+            if now > end {
+                return result;
+            }
+            let event = if now == finish {
+                let Some(Reverse((_, gpu, batch))) = finishes.pop() else { return result };
+                Event::BatchFinished { gpu, batch }
+            } else if now == timer {
+                timer = Time::NEVER;
+                Event::Timer
+            } else {
+                arrivals.pop();
+                arrivals.push(Reverse((now + pause(model), model)));
+                let id = RequestId(result.arrived);
+                result.arrived += 1;
+                model_of.push(model);
+                let deadline = now + Span::from_millis_f64(self.models[model].2);
+                let priority = Priority(1 + (id.0 % u64::from(self.priorities)) as u8);
+                Event::Arrived(Request { id, model: ModelId(model as u32), deadline, priority, rows: 1 })
+            };
+            handle(now, event, &mut out);
+            for action in out.list() {
+                match action {
+                    Action::Start(start) => {
+                        finishes.push(Reverse((start.finish_at, start.gpu, start.batch)));
+                        result.started.push((now, start.model, start.gpu, start.rows));
+                    }
+                    Action::Answer { request, .. } => {
+                        result.lost += 1;
+                        result.lost_at_last[model_of[request.0 as usize]] += u64::from(now > learned);
+                    }
+                    Action::ArmTimer { at } => timer = *at,
+                }
+            }
+            out.clear();
+        }
+    }
+
+    fn alone(&self, stance: Stance) -> Result {
+        let mut scheduler = Scheduler::new(Adaptive, Delays::default());
+        scheduler.handle(Time::ZERO, Event::StanceChanged { class: CLASS, stance }, &mut Actions::new());
+        self.run(|now, event, out| scheduler.handle(now, event, out))
+    }
+
+    fn company(&self) -> Result {
+        let mut company = Company::new(Delays::default());
+        self.run(|now, event, out| company.handle(now, event, out))
+    }
+}
+
+fn long_and_short(priorities: u8) -> World {
+    World { models: LONG_AND_SHORT.to_vec(), gpus: 4, seconds: 80.0, priorities }
+}
+
+#[test]
+fn who_loses_fewer_is_followed() {
+    let world = long_and_short(1);
+    let most_lost = |result: Result| result.lost_at_last.into_iter().max().unwrap_or(0);
+    let [own, deferred] = [Stance::Own, Stance::Deferred].map(|stance| most_lost(world.alone(stance)));
+    assert!(3 * deferred < 2 * own, "{own} lost, and {deferred} by deferral: there is not much to learn");
+    let company = most_lost(world.company());
+    assert!(company < (own + deferred) / 2, "{company} lost; {own} by the own rule, {deferred} by deferral");
+}
+
+#[test]
+fn the_same_events_give_the_same_decisions() {
+    let world = long_and_short(1);
+    assert_eq!(world.company(), world.company());
+}
+
+#[test]
+fn where_nothing_is_lost_the_own_rule_is_followed_and_nobody_rehearses() {
+    let mut world = long_and_short(1);
+    world.models.iter_mut().for_each(|(.., rate)| *rate *= 0.1);
+    let company = world.company();
+    assert_eq!(company.lost, 0);
+    assert_eq!(company, world.alone(Stance::Own));
+}
+
+#[test]
+fn where_there_are_several_levels_the_own_rule_is_followed() {
+    let world = long_and_short(2);
+    let company = world.company();
+    assert!(company.lost > 0);
+    assert_eq!(company, world.alone(Stance::Own));
+}
+
+/// Understudies that have heard of one model and one device, and requests for it at twice the rate that it can take.
+struct Rehearsal {
+    understudies: Understudies,
+    now: Time,
+    next: u64,
+    followed: Vec<(ClassId, Stance)>,
+}
+
+impl Rehearsal {
+    fn new() -> Rehearsal {
+        let mut understudies = Understudies::new(Delays::default());
+        let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
+        understudies.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
+        understudies.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
+        Rehearsal { understudies, now: Time::ZERO, next: 0, followed: Vec::new() }
+    }
+
+    fn run(&mut self, seconds: u64, lost_of_a_hundred: u64) {
+        for _ in 0..seconds * 300 {
+            self.now = self.now + Span::from_micros(3_333);
+            self.next += 1;
+            let deadline = self.now + Span::from_millis(30);
+            let (id, model) = (RequestId(self.next), ModelId(0));
+            let request = Request { id, model, deadline, priority: Priority(1), rows: 1 };
+            self.understudies.hear(self.now, &Event::Arrived(request));
+            let lost = u64::from(self.next % 100 < lost_of_a_hundred);
+            self.understudies.count(Passed { arrived: 1, lost, levels: Passed::level(Priority(1)) });
+            self.understudies.decide(self.now, |class, stance| self.followed.push((class, stance)));
+        }
+    }
+}
+
+#[test]
+fn they_are_woken_by_losses_and_go_to_sleep_when_it_is_calm() {
+    let mut rehearsal = Rehearsal::new();
+    rehearsal.run(5, 0);
+    assert!(!rehearsal.understudies.are_awake());
+    rehearsal.run(1, 5);
+    assert!(rehearsal.understudies.are_awake());
+    rehearsal.run(60, 5);
+    assert!(rehearsal.understudies.are_awake());
+    // A rule may be followed by now; without losses there is nothing to follow it for. But theirs is the same traffic, so they lose as before.
+    rehearsal.understudies.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
+    rehearsal.understudies.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
+    rehearsal.run(60, 0);
+    assert!(!rehearsal.understudies.are_awake());
+    assert!(rehearsal.followed.last().is_none_or(|(_, stance)| *stance == Stance::Own));
+}
+
+#[test]
+fn whoever_cannot_keep_up_rests() {
+    let mut rehearsal = Rehearsal::new();
+    rehearsal.run(5, 5);
+    let until = rehearsal.now + Span::from_millis(10_000);
+    rehearsal.understudies.rest(until, |_, _| ());
+    assert!(!rehearsal.understudies.are_awake());
+    rehearsal.run(9, 5);
+    assert!(!rehearsal.understudies.are_awake());
+    rehearsal.run(2, 5);
+    assert!(rehearsal.understudies.are_awake());
+}
+
+#[test]
+fn without_devices_or_models_there_is_nothing_to_follow() {
+    let mut understudies = Understudies::new(Delays::default());
+    for round in 0..100 {
+        let now = Time::ZERO + Span::from_millis(300) * round;
+        understudies.count(Passed { arrived: 10, lost: 5, levels: 2 });
+        understudies.decide(now, |class, stance| panic!("{class:?} is to follow {stance}"));
+    }
+}
