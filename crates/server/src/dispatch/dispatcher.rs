@@ -316,7 +316,7 @@ impl Dispatcher {
     pub(super) fn follow(&self, metrics: &Metrics, class: ClassId, stance: Stance) {
         let classes = metrics.classes();
         let name = classes.iter().find(|(of, _)| *of == class).map_or("?", |(_, name)| name);
-        tracing::info!("devices of class {name} are given away by the rule '{stance}' from now on");
+        tracing::info!("class {name} follows the rule '{stance}' from now on: it loses the fewest requests");
         metrics.follows(name, stance);
         self.expect_domain(self.control.follow(DOMAIN, class, stance));
     }
