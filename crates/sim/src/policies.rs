@@ -47,7 +47,7 @@ struct Entry {
 const ENTRIES: [Entry; 9] = [
     Entry {
         name: "adaptive",
-        about: "Downbeat's own: deferral while the spare GPUs can make up for it; while requests are lost, the rule that loses fewest",
+        about: "Downbeat's own: deferral while the spare GPUs can make up for it",
         default: || Kind::Core(CoreSettings::new(Rule::Adaptive)),
         grid: Vec::new,
     },
