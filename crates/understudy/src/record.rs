@@ -9,6 +9,9 @@ use crate::tally::Tally;
 /// So many requests without a loss are added to what each model had: one lost of three says little.
 const FEW: f64 = 20.0;
 
+/// Rounds that must be there before anything can be said of how they vary.
+const ROUNDS_MIN: usize = 4;
+
 /// So many requests more or less are always doubted: the few that are lost at first are lost by chance.
 const BY_CHANCE: f64 = 5.0;
 
@@ -40,7 +43,8 @@ impl Record {
     }
 
     /// Adds a round: what came in, and what each understudy lost of it.
-    pub(crate) fn add(&mut self, arrived: &Tally, lost: [&Tally; STANCES]) {
+    pub(crate) fn add<'a>(&mut self, arrived: &Tally, lost: impl Fn(Stance) -> &'a Tally) {
+        let lost = Stance::ALL.map(lost);
         let end = lost.iter().map(|lost| lost.models_end()).fold(arrived.models_end(), u32::max);
         let entry =
             |model| Entry { model, arrived: arrived.of(model), lost: lost.map(|lost| lost.of(model)) };
@@ -49,6 +53,11 @@ impl Record {
             self.rounds.pop_front();
         }
         self.rounds.push_back((0..end).map(ModelId).map(entry).filter(counts).collect());
+    }
+
+    /// Forgets a model.
+    pub(crate) fn strike(&mut self, model: ModelId) {
+        self.rounds.iter_mut().for_each(|round| round.retain(|entry| entry.model != model));
     }
 
     /// What it says of some models.
@@ -90,8 +99,11 @@ impl Comparison<'_> {
     }
 
     /// The standard deviation of the difference between two rules' [`bad`](Self::bad), told from how it differs from round to round. What the traffic does by
-    /// chance it does to both, and cancels out.
+    /// chance it does to both, and cancels out. Infinite where there are too few rounds to tell.
     pub(crate) fn deviation_of_difference(&self, one: Stance, other: Stance) -> f64 {
+        if self.record.rounds.len() < ROUNDS_MIN {
+            return f64::INFINITY;
+        }
         let bads = [one, other].map(|stance| self.bad(stance));
         // How much worse one lost request more makes it: the slope of the norm, which is steep for those that lose most.
         let slope = |sum: &Entry, stance: Stance, bad: f64| {
@@ -111,7 +123,7 @@ impl Comparison<'_> {
         }
         let rounds = self.record.rounds.len() as f64;
         // Of the sum over all rounds, as they are independent of each other.
-        let variance = (squares - sum * sum / rounds).max(0.0) * rounds / (rounds - 1.0).max(1.0);
+        let variance = (squares - sum * sum / rounds).max(0.0) * rounds / (rounds - 1.0);
         let by_chance = BY_CHANCE * slopes.iter().copied().fold(0.0, f64::max);
         (variance + by_chance * by_chance).sqrt()
     }
@@ -135,7 +147,7 @@ impl Entry {
 mod tests {
     use downbeat_sched::{ModelId, Stance};
 
-    use super::{Record, STANCES, Tally};
+    use super::{Record, Tally};
 
     fn tally(counts: [u32; 2]) -> Tally {
         let mut tally = Tally::default();
@@ -150,10 +162,11 @@ mod tests {
         let mut record = Record::of_the_last(20);
         for (own, eager) in rounds {
             let (own, eager, none) = (tally(*own), tally(*eager), Tally::default());
-            let mut lost: [&Tally; STANCES] = [&none; STANCES];
-            lost[Stance::Own.number() as usize] = &own;
-            lost[Stance::Eager.number() as usize] = &eager;
-            record.add(&tally([49, 49]), lost);
+            record.add(&tally([49, 49]), |stance| match stance {
+                Stance::Own => &own,
+                Stance::Eager => &eager,
+                _ => &none,
+            });
         }
         record
     }
@@ -179,6 +192,20 @@ mod tests {
         let second = record.about([ModelId(1)].into_iter());
         assert!((second.bad(Stance::Own) - 0.01).abs() < 1e-12);
         assert!(second.bad(Stance::Eager).abs() < 1e-12);
+    }
+
+    #[test]
+    fn three_rounds_are_too_few_to_tell_and_a_number_that_was_another_models_is_struck() {
+        let mut record = record(&[([9, 1], [0, 0]); 3]);
+        let doubt =
+            |record: &Record| record.about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
+        assert!(doubt(&record).is_infinite());
+        let none = Tally::default();
+        record.add(&tally([49, 49]), |_| &none);
+        assert!(doubt(&record).is_finite());
+        record.strike(ModelId(0));
+        let bad = record.about(both()).bad(Stance::Own);
+        assert!((bad - 3.0 / (4.0 * 49.0 + 20.0)).abs() < 1e-12, "{bad}");
     }
 
     /// However much is lost, and however much that varies: where both lose the same, nothing but five requests are in doubt.

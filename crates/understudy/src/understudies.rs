@@ -65,9 +65,9 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// A bit for a priority; those past the 62nd have one together.
+    /// A bit for a priority; those that are 64 apart have one together.
     pub fn level(priority: Priority) -> u64 {
-        1 << priority.0.min(63)
+        1 << (priority.0 % 64)
     }
 
     fn has_several_levels(self) -> bool {
@@ -102,6 +102,10 @@ impl Understudies {
                 self.cast.iter_mut().for_each(|understudy| understudy.arrive(now, request));
             }
         } else if self.roster.note(event) {
+            // Its number may have been another model's.
+            if let Event::ModelAdded { model, .. } = event {
+                self.record.strike(*model);
+            }
             self.cast.iter_mut().for_each(|understudy| understudy.hear(now, event.clone()));
         }
     }
@@ -140,15 +144,19 @@ impl Understudies {
             return;
         }
         self.awake = self.awake.saturating_add(1);
-        if self.awake > WARM_UP
-            && let Ok(lost) =
-                self.cast.iter().map(|understudy| &understudy.lost).collect::<Vec<_>>().try_into()
-        {
-            self.record.add(&self.arrived, lost);
+        if self.awake > WARM_UP {
+            self.record.add(&self.arrived, |stance| &self.cast[stance.number() as usize].lost);
         }
         self.arrived.clear();
         self.cast.iter_mut().for_each(|understudy| understudy.lost.clear());
-        for class in self.roster.classes() {
+        let classes = self.roster.classes();
+        // Of a class without devices nothing is known.
+        for (class, stance) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
+            if stance != Stance::Own {
+                follow(class, Stance::Own);
+            }
+        }
+        for class in classes {
             let now_followed = self.followed_on(class);
             let best = self.best_on(class, now_followed);
             if best != now_followed {
@@ -178,8 +186,7 @@ impl Understudies {
     }
 
     fn wake(&mut self, now: Time) {
-        let classes = self.roster.classes();
-        let new = |stance| Understudy::new(stance, self.delays, &classes, now, self.roster.introductions());
+        let new = |stance| Understudy::new(stance, self.delays, now, self.roster.introductions());
         self.cast = Stance::ALL.into_iter().map(new).collect();
         self.awake = 0;
     }

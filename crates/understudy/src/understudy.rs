@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use downbeat_sched::{
-    Action, Actions, Adaptive, BatchId, ClassId, Delays, Event, GpuId, ID_LIMIT, ModelId, Request, RequestId,
+    Action, Actions, Adaptive, BatchId, Delays, Event, GpuId, ID_LIMIT, ModelId, Outcome, Request, RequestId,
     Scheduler, Stance, Time,
 };
 
@@ -13,6 +13,7 @@ use crate::tally::Tally;
 /// A scheduler that follows one rule throughout, on devices that take as long as their profiles say.
 #[derive(Clone, Debug)]
 pub(crate) struct Understudy {
+    stance: Stance,
     scheduler: Scheduler<Adaptive>,
     finishes: BinaryHeap<Reverse<(Time, GpuId, BatchId)>>,
     timer: Time,
@@ -26,11 +27,11 @@ impl Understudy {
     pub(crate) fn new(
         stance: Stance,
         delays: Delays,
-        classes: &[ClassId],
         now: Time,
         introductions: impl Iterator<Item = Event>,
     ) -> Understudy {
         let mut understudy = Understudy {
+            stance,
             scheduler: Scheduler::new(Adaptive, delays),
             finishes: BinaryHeap::new(),
             timer: Time::NEVER,
@@ -38,8 +39,7 @@ impl Understudy {
             requests: 0,
             lost: Tally::default(),
         };
-        let follow = classes.iter().map(|&class| Event::StanceChanged { class, stance });
-        introductions.chain(follow).for_each(|event| understudy.tell(now, event));
+        introductions.for_each(|event| understudy.hear(now, event));
         understudy
     }
 
@@ -67,6 +67,10 @@ impl Understudy {
                 self.tell(at, Event::Timer);
             }
         }
+        // The first device of a class may come at any time.
+        if let Event::GpuJoined { class, .. } = event {
+            self.tell(now, Event::StanceChanged { class, stance: self.stance });
+        }
         self.tell(now, event);
     }
 
@@ -77,9 +81,11 @@ impl Understudy {
                 Action::Start(start) => {
                     self.finishes.push(Reverse((start.finish_at, start.gpu, start.batch)));
                 }
-                Action::Answer { request, .. } => {
+                Action::Answer { request, outcome: Outcome::Expired | Outcome::Overloaded } => {
                     self.lost.count(ModelId((request.0 % u64::from(ID_LIMIT)) as u32));
                 }
+                // What could not have been served by any rule is not lost by this one.
+                Action::Answer { .. } => {}
                 Action::ArmTimer { at } => self.timer = (*at).max(now),
             }
         }

@@ -110,7 +110,7 @@ fn follows<P: Policy>(policy: &P, stance: Stance, seed: u64) -> Result<(), TestC
         };
         log.into_iter().map(|(at, action, requests)| (at, nameless(action), requests)).collect()
     };
-    for (classes, widest) in [(1, 1), (3, 1), (1, 6)] {
+    for (classes, widest) in [(1, 1), (3, 1), (1, 6), (1, 45), (3, 45)] {
         let (itself, followed) = (
             live(policy.clone(), &[Stance::Own], seed, classes, widest),
             live(Adaptive, &[stance], seed, classes, widest),

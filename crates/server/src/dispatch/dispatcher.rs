@@ -164,12 +164,13 @@ impl Dispatcher {
             return;
         }
         self.counts.arrived();
+        self.wings.arrived(job.priority);
         match self.place(now, id, &job, &instance, &mut state) {
             Ok(model) => {
                 let request = self.request(id, &job, model);
                 state.jobs.insert(id, Held { job, model, running: false, lost: 0 });
                 drop(state);
-                self.wings.arrived(now, &request);
+                self.wings.told(now, &request);
                 self.tell(model, News::Arrived(request));
             }
             Err(failure) => {
@@ -284,7 +285,7 @@ impl Dispatcher {
     /// There is one, and it ends with the process.
     fn expect_domain(&self, told: Result<(), downbeat_shards::RuntimeError>) {
         if let Err(error) = told {
-            tracing::debug!("the scheduler is not told of a device: {error}");
+            tracing::debug!("the scheduler is not told of a change: {error}");
         }
     }
 
@@ -316,7 +317,7 @@ impl Dispatcher {
     pub(super) fn follow(&self, metrics: &Metrics, class: ClassId, stance: Stance) {
         let classes = metrics.classes();
         let name = classes.iter().find(|(of, _)| *of == class).map_or("?", |(_, name)| name);
-        tracing::info!("class {name} follows the rule '{stance}' from now on: it loses the fewest requests");
+        tracing::info!("class {name} follows the rule '{stance}' from now on");
         metrics.follows(name, stance);
         self.expect_domain(self.control.follow(DOMAIN, class, stance));
     }

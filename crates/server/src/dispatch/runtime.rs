@@ -73,10 +73,8 @@ impl Runtime {
         };
         downbeat_shards::Runtime::start_with(&Adaptive, &threads, clock.real(), shards, counters)?;
         let (dispatcher, listener) = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
-        let (watched, heard, meters) =
-            (Arc::downgrade(&dispatcher), Arc::downgrade(&dispatcher), Arc::clone(&metrics));
-        let delays = settings.delays;
-        spawn_vital("understudies", move || rehearse(clock, delays, &listener, &heard, &meters))?;
+        rehearse(clock, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
+        let watched = Arc::downgrade(&dispatcher);
         spawn_vital("signals", move || watch(clock, &metrics, &watched))?;
         Ok(Runtime::to(dispatcher, clock))
     }

@@ -77,7 +77,10 @@ impl Dispatcher {
             self.numbers.free(model);
             return Err(Failure::new(Reason::Failed, error.to_string()));
         }
-        self.wings.tell(added);
+        // Of those for a single request there can be as many as there are requests.
+        if !stream.shape.is_alone() {
+            self.wings.tell(added);
+        }
         state.lead(stream.shape.clone(), model);
         state.streams.insert(model, stream);
         Ok(model)
@@ -100,7 +103,9 @@ impl Dispatcher {
         let Some(stream) = state.streams.remove(&model) else { return };
         state.forget(&stream.shape, model);
         self.control.remove_model(model);
-        self.wings.tell(Event::ModelRemoved { model });
+        if !stream.shape.is_alone() {
+            self.wings.tell(Event::ModelRemoved { model });
+        }
         self.numbers.free(model);
     }
 
@@ -184,9 +189,12 @@ impl Dispatcher {
     }
 
     fn set_profile(&self, model: ModelId, class: ClassId, profile: LatencyProfile) {
-        self.wings.tell(Event::ProfileChanged { model, class, profile: profile.clone() });
-        if let Err(error @ RuntimeError::Classes(_)) = self.control.set_profile(model, class, profile) {
-            tracing::warn!("a model is not used on a further class of devices: {error}");
+        match self.control.set_profile(model, class, profile.clone()) {
+            Ok(()) => self.wings.tell(Event::ProfileChanged { model, class, profile }),
+            Err(error @ RuntimeError::Classes(_)) => {
+                tracing::warn!("a model is not used on a further class of devices: {error}");
+            }
+            Err(_) => {}
         }
     }
 

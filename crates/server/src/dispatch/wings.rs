@@ -1,13 +1,15 @@
 //! The wings: where understudies listen to what the scheduler is told, and rehearse it on a thread of their own.
 
-use std::sync::Weak;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use downbeat_profile::Span;
-use downbeat_sched::{ClassId, Delays, Event, Request, Stance, Time};
+use downbeat_sched::{ClassId, Delays, Event, Priority, Request, Stance, Time};
 use downbeat_understudy::{Passed, Understudies};
 
 use super::Dispatcher;
@@ -54,13 +56,17 @@ impl Wings {
         (wings, listener)
     }
 
-    /// A request is told to the scheduler.
-    pub(super) fn arrived(&self, now: Time, request: &Request) {
+    /// A request of this priority came in.
+    pub(super) fn arrived(&self, priority: Priority) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let level = Passed::level(request.priority);
+        let level = Passed::level(priority);
         if self.levels.load(Ordering::Relaxed) & level == 0 {
             self.levels.fetch_or(level, Ordering::Relaxed);
         }
+    }
+
+    /// A request is told to the scheduler.
+    pub(super) fn told(&self, now: Time, request: &Request) {
         // One too many is noticed by who takes them in.
         if self.awake.load(Ordering::Relaxed) && self.waiting.fetch_add(1, Ordering::Relaxed) <= MOST_HEARD {
             self.send((now, Event::Arrived(*request)));
@@ -88,8 +94,34 @@ impl Wings {
     }
 }
 
-/// Rehearses what is heard, until the dispatcher ends.
+/// Starts the thread on which understudies rehearse what is heard, until the dispatcher ends. It is not vital: should it end by a panic, the scheduler
+/// follows its own rule.
 pub(super) fn rehearse(
+    clock: Clock,
+    delays: Delays,
+    listener: Receiver<Heard>,
+    dispatcher: &Arc<Dispatcher>,
+    metrics: Arc<Metrics>,
+) -> io::Result<()> {
+    let dispatcher = Arc::downgrade(dispatcher);
+    let run = move || {
+        let rehearsing = AssertUnwindSafe(|| run(clock, delays, &listener, &dispatcher, &metrics));
+        if catch_unwind(rehearsing).is_err()
+            && let Some(dispatcher) = dispatcher.upgrade()
+        {
+            tracing::error!(
+                "the thread understudies has panicked: other rules than the scheduler's own are not tried any more"
+            );
+            dispatcher.wings.awake.store(false, Ordering::Relaxed);
+            for (class, _) in metrics.classes() {
+                dispatcher.follow(&metrics, class, Stance::Own);
+            }
+        }
+    };
+    thread::Builder::new().name("understudies".to_owned()).spawn(run).map(drop)
+}
+
+fn run(
     clock: Clock,
     delays: Delays,
     listener: &Receiver<Heard>,
@@ -145,23 +177,27 @@ mod tests {
     use downbeat_understudy::{Passed, Understudies};
 
     use super::{MOST_HEARD, Ordering, Wings, take_in};
+    use crate::intake::DEFAULT_PRIORITY;
 
-    fn request(id: u64, priority: u8) -> Request {
+    fn request(id: u64) -> Request {
         let deadline = Time::ZERO + Span::from_millis(10);
-        Request { id: RequestId(id), model: ModelId(0), deadline, priority: Priority(priority), rows: 1 }
+        Request { id: RequestId(id), model: ModelId(0), deadline, priority: DEFAULT_PRIORITY, rows: 1 }
     }
 
     #[test]
     fn while_they_sleep_requests_are_only_counted() {
         let (wings, listener) = Wings::new();
-        wings.arrived(Time::ZERO, &request(0, 1));
-        wings.arrived(Time::ZERO, &request(1, 3));
+        for priority in [DEFAULT_PRIORITY, Priority(DEFAULT_PRIORITY.0 + 1), DEFAULT_PRIORITY] {
+            wings.arrived(priority);
+            wings.told(Time::ZERO, &request(0));
+        }
         wings.lost();
         assert!(listener.is_empty());
-        assert_eq!(wings.take_passed(), Passed { arrived: 2, lost: 1, levels: 0b1010 });
+        let passed = wings.take_passed();
+        assert_eq!((passed.arrived, passed.lost, passed.levels.count_ones()), (3, 1, 2));
         assert_eq!(wings.take_passed(), Passed::default());
         wings.awake.store(true, Ordering::Relaxed);
-        wings.arrived(Time::ZERO, &request(2, 1));
+        wings.told(Time::ZERO, &request(0));
         assert_eq!(listener.len(), 1);
     }
 
@@ -170,7 +206,8 @@ mod tests {
         let (wings, listener) = Wings::new();
         wings.awake.store(true, Ordering::Relaxed);
         for id in 0..2 * MOST_HEARD {
-            wings.arrived(Time::ZERO, &request(id, 1));
+            wings.arrived(DEFAULT_PRIORITY);
+            wings.told(Time::ZERO, &request(id));
         }
         assert!(listener.len() as u64 <= MOST_HEARD + 1);
         let mut understudies = Understudies::new(Delays::default());
