@@ -5,8 +5,8 @@
 //! [`Stance`](downbeat_sched::Stance), with devices that take as long as their profiles say. The requests that each would have lost are compared, as a paired experiment:
 //! what the traffic does by chance it does to all of them.
 //!
-//! As long as nothing is lost, nobody rehearses, and `adaptive` follows its own rule. [`Understudies`] are woken by losses, rehearse while there are
-//! any, and fall asleep when it is calm.
+//! Until something is lost, nobody rehearses, and `adaptive` follows its own rule. [`Understudies`] are woken by losses, and go to sleep when it is calm and
+//! the own rule is followed.
 //!
 //! Pure, like the scheduler: no clock, no I/O; the same events give the same decisions. [`Company`] is a scheduler with its understudies on one thread, for
 //! virtual time; a server lets them rehearse on a thread of their own.

@@ -58,7 +58,7 @@ pub struct Understudies {
 pub struct Passed {
     /// Requests that came in.
     pub arrived: u64,
-    /// Requests that were not answered in time, or not at all.
+    /// Requests that were not answered in time, or not at all, as far as whoever counts knows.
     pub lost: u64,
     /// The [levels](Self::level) of those that came in.
     pub levels: u64,
