@@ -154,7 +154,7 @@ impl DropRule for HeadroomDrop {
         match traffic.room.stance {
             Stance::Own => {}
             Stance::Lenient => return TimeoutDrop::target(traffic),
-            Stance::Deferred | Stance::Guarded | Stance::Wary | Stance::Eager => {
+            Stance::Deferred | Stance::Guarded1 | Stance::Guarded2 | Stance::Guarded4 | Stance::Eager => {
                 return WindowDrop::target(traffic);
             }
         }

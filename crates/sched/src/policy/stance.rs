@@ -16,18 +16,27 @@ pub enum Stance {
     Deferred,
     /// [`Deferred`](super::Deferred) with [`TimeoutDrop`](super::TimeoutDrop).
     Lenient,
-    /// [`Guarded`](super::Guarded) by what waits per device, with [`WindowDrop`](super::WindowDrop).
-    Guarded,
-    /// The same by four times as much.
-    Wary,
+    /// [`Guarded`](super::Guarded) with k = 1 and [`WindowDrop`](super::WindowDrop).
+    Guarded1,
+    /// The same with k = 2.
+    Guarded2,
+    /// The same with k = 4.
+    Guarded4,
     /// [`Eager`](super::Eager) with [`WindowDrop`](super::WindowDrop).
     Eager,
 }
 
 impl Stance {
     /// All of them, `adaptive`'s own first.
-    pub const ALL: [Stance; 6] =
-        [Stance::Own, Stance::Deferred, Stance::Lenient, Stance::Guarded, Stance::Wary, Stance::Eager];
+    pub const ALL: [Stance; 7] = [
+        Stance::Own,
+        Stance::Deferred,
+        Stance::Lenient,
+        Stance::Guarded1,
+        Stance::Guarded2,
+        Stance::Guarded4,
+        Stance::Eager,
+    ];
 
     /// Its name in metrics and logs.
     pub const fn name(self) -> &'static str {
@@ -35,8 +44,9 @@ impl Stance {
             Stance::Own => "own",
             Stance::Deferred => "deferred",
             Stance::Lenient => "lenient",
-            Stance::Guarded => "guarded",
-            Stance::Wary => "wary",
+            Stance::Guarded1 => "guarded-1",
+            Stance::Guarded2 => "guarded-2",
+            Stance::Guarded4 => "guarded-4",
             Stance::Eager => "eager",
         }
     }
@@ -56,8 +66,9 @@ impl Stance {
         match self {
             Stance::Own => None,
             Stance::Deferred | Stance::Lenient => Some(0.0),
-            Stance::Guarded => Some(1.0),
-            Stance::Wary => Some(4.0),
+            Stance::Guarded1 => Some(1.0),
+            Stance::Guarded2 => Some(2.0),
+            Stance::Guarded4 => Some(4.0),
             Stance::Eager => Some(f64::INFINITY),
         }
     }

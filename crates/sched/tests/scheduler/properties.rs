@@ -155,8 +155,9 @@ proptest! {
     fn under_another_stance_adaptive_does_what_that_rule_does(seed: u64) {
         follows(&Deferred::<WindowDrop, SmallestId>::new(), Stance::Deferred, seed)?;
         follows(&Deferred::<TimeoutDrop, SmallestId>::new(), Stance::Lenient, seed)?;
-        follows(&Guarded::<WindowDrop, SmallestId>::new(1.0), Stance::Guarded, seed)?;
-        follows(&Guarded::<WindowDrop, SmallestId>::new(4.0), Stance::Wary, seed)?;
+        for (k, stance) in [(1.0, Stance::Guarded1), (2.0, Stance::Guarded2), (4.0, Stance::Guarded4)] {
+            follows(&Guarded::<WindowDrop, SmallestId>::new(k), stance, seed)?;
+        }
         follows(&Eager::<WindowDrop, SmallestId>::new(), Stance::Eager, seed)?;
     }
 
