@@ -1,8 +1,6 @@
 //! A scheduler and its understudies on one thread.
 
-use downbeat_sched::{
-    Action, Actions, Adaptive, ClassId, Delays, Event, ModelId, Need, Outcome, Scheduler, Time,
-};
+use downbeat_sched::{Action, Actions, Adaptive, Delays, Event, Outcome, Scheduler, Time};
 
 use crate::{Passed, Understudies};
 
@@ -41,15 +39,5 @@ impl Company {
                 lead.handle(now, Event::StanceChanged { class, stance }, out);
             });
         }
-    }
-
-    /// As [`Scheduler::waiting`].
-    pub fn waiting(&self, model: ModelId) -> usize {
-        self.lead.waiting(model)
-    }
-
-    /// As [`Scheduler::need`].
-    pub fn need(&self, class: ClassId) -> Need {
-        self.lead.need(class)
     }
 }
