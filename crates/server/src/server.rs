@@ -96,6 +96,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
         path if path.as_os_str().is_empty() => Assignment::new(),
         path => read_assignment(path)?,
     };
+    // Before anybody can know that the server is there.
+    let mut signals = Signals::new()?;
     let [http, grpc, metrics_listener, workers] = listen(&settings)?;
     let metrics = Arc::new(Metrics::new()?);
     let (stop, stopped) = watch::channel(false);
@@ -179,7 +181,6 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     };
     let children = start_workers(&settings, &supervisor);
 
-    let mut signals = Signals::new()?;
     let mut result = tokio::select! {
         started = start_models(&core, awaited, children.len(), standing) => started,
         () = signals.next() => Ok(()),
