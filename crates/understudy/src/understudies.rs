@@ -41,6 +41,7 @@ pub struct Understudies {
     cast: Vec<Understudy>,
     arrived: Tally,
     record: Record,
+    /// Where another rule than `adaptive`'s own is followed.
     followed: Vec<(ClassId, Stance)>,
     /// Since the last decision.
     passed: Passed,
@@ -133,8 +134,7 @@ impl Understudies {
         self.calm = if alarming { 0 } else { self.calm.saturating_add(1) };
         // Whom to serve where there are several levels is not a matter of how many are lost.
         self.level = if passed.has_several_levels() { 0 } else { self.level.saturating_add(1) };
-        let own_only = self.followed.iter().all(|(_, stance)| *stance == Stance::Own);
-        if self.level < CALM_ROUNDS || (self.calm > CALM_ROUNDS && own_only) {
+        if self.level < CALM_ROUNDS || (self.calm > CALM_ROUNDS && self.followed.is_empty()) {
             return self.sleep(follow);
         }
         if !self.are_awake() {
@@ -151,35 +151,33 @@ impl Understudies {
         self.cast.iter_mut().for_each(|understudy| understudy.lost.clear());
         let classes = self.roster.classes();
         // Of a class without devices nothing is known.
-        for (class, stance) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
-            if stance != Stance::Own {
-                follow(class, Stance::Own);
-            }
+        for (class, _) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
+            follow(class, Stance::Own);
         }
         for class in classes {
             let now_followed = self.followed_on(class);
             let best = self.best_on(class, now_followed);
             if best != now_followed {
                 self.followed.retain(|(of, _)| *of != class);
-                self.followed.push((class, best));
+                if best != Stance::Own {
+                    self.followed.push((class, best));
+                }
                 follow(class, best);
             }
         }
     }
 
     /// Sends everybody to sleep, and follows `adaptive`'s own rule everywhere.
-    pub fn sleep(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
+    fn sleep(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
         self.cast.clear();
         self.arrived = Tally::default();
         self.record.clear();
-        for (class, stance) in self.followed.drain(..) {
-            if stance != Stance::Own {
-                follow(class, Stance::Own);
-            }
+        for (class, _) in self.followed.drain(..) {
+            follow(class, Stance::Own);
         }
     }
 
-    /// The same, and nobody is to be woken before some time has passed: they cannot keep up.
+    /// Sends everybody to sleep, and lets nobody be woken before some time has passed: they cannot keep up.
     pub fn rest(&mut self, until: Time, follow: impl FnMut(ClassId, Stance)) {
         self.rest_until = until;
         self.sleep(follow);

@@ -30,7 +30,7 @@ pub(super) type Heard = (Time, Event);
 
 /// What the dispatcher lets the understudies hear.
 ///
-/// While they are asleep, which they are as long as nothing is lost, requests are only counted.
+/// While they are asleep, which they are until something is lost, requests are only counted.
 #[derive(Debug)]
 pub(super) struct Wings {
     heard: Sender<Heard>,
