@@ -10,8 +10,8 @@ use crate::understudy::Understudy;
 /// How often it is decided whom to follow.
 const ROUND: Span = Span::from_millis(250);
 
-/// Rounds for which it is remembered what understudies lost: 20 seconds.
-const MEMORY: usize = 80;
+/// Rounds for which it is remembered what understudies lost: a minute.
+const MEMORY: usize = 240;
 
 /// They are woken when more than this share of the requests of a round was lost: a tenth of what an objective of 99 % allows.
 const ALARMING: f64 = 0.001;

@@ -27,10 +27,6 @@ const WAIT_MOST_LONG: f64 = 1.0;
 /// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
 const LOSS_HASTE: f64 = 10.0;
 
-/// How many times the gap counts, where requests are lost, for a model that has a single device to itself: its own batch that runs may have
-/// begun late, and another one may wait behind it.
-const OWN_TURNS: f64 = 2.0;
-
 /// How many times the gap counts at most for a long model: in a few gaps it finds a moment in which another device stays
 /// idle, which it must (see [`Policy::head_start_on_last`]).
 const GAPS_LONG: f64 = 3.0;
@@ -51,8 +47,10 @@ const PULL_MOST: u64 = 2;
 ///   spare      = gpus - need - deviation of need
 ///   others     = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare)))
 ///   wait       = others * min(randomness / (3 * spare), 2 / gpus)                       (a long model: 1 / gpus)
-///   gaps       = 1 + 10 * randomness * min(1, lost share / 0.001)                       (a long model: 3 at most)
-///   head start = wait + gap between two batches * gaps * share of the others            (one device: 2 * own share at least, if any are lost)
+///   lost       = min(1, lost share / 0.001)
+///   gaps       = (1 + 10 * randomness * lost) * share of the others in the need         (a long model: 3 at most)
+///              + (1 + lost) * own share, if there is a single device
+///   head start = wait + gaps * gap between two batches
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
@@ -62,8 +60,8 @@ const PULL_MOST: u64 = 2;
 /// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
 /// more than a moment: with one device or two, at almost any load. Where requests are lost it counts for more: then moments
 /// in which a device is idle are too dear to be waited through. A model's own part in the traffic is left out, because its batches
-/// leave one after the other; only on a single device they wait for each other, too, and if requests are lost a model that has it to itself
-/// starts two of its batches early. The gap is not for batches longer than others can wait that
+/// leave one after the other; only on a single device they wait for each other, too, and if requests are lost, for one more: the batch that runs
+/// may have begun late. The gap is not for batches longer than others can wait that
 /// would take the last idle device: they are the reason for it. And a model that is longer than the losers can wait, however small its
 /// batches are, does not hurry: it would only stand in their way more often. Where traffic of several levels needs all devices, the rule is
 /// eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
@@ -80,8 +78,6 @@ pub struct AdaptiveGuard {
     long: Haste,
     /// which take longer than this even with one row.
     long_from: Span,
-    /// The gap on a single device for each device that the model itself needs, where that is more than what `usual` or `long` has.
-    turns_ns_per_need: f64,
     /// `wait` on the last device, where nothing beyond the mean counts.
     wait_on_last: f64,
     /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
@@ -118,15 +114,15 @@ impl Policy for Adaptive {
         let gap_ns = gap_ns * (pressure.all_busy / Pressure::ALL_BUSY_MAX).min(1.0);
         let lost = pressure.lost();
         let gaps = 1.0 + LOSS_HASTE * randomness * lost;
-        // A device alone is waited for behind one's own batches, too.
-        let between_own = if pressure.gpus == 1 { 1.0 } else { 0.0 };
+        // A device alone is waited for behind one's own batches, too, and the one that runs may have begun late.
+        let own_gaps = if pressure.gpus == 1 { 1.0 + lost } else { 0.0 };
         let need = pressure.need.mean();
         let per_need = |ns: f64| if need > 0.0 { ns / need } else { 0.0 };
         let wait = randomness / (RELIANCE * spare);
         let haste = |wait_most: f64, gaps: f64| Haste {
             wait: wait.min(wait_most / gpus),
             gap_ns: gap_ns * gaps,
-            gap_ns_per_need: per_need(gap_ns * (gaps - between_own)),
+            gap_ns_per_need: per_need(gap_ns * (gaps - own_gaps)),
         };
         // A higher level must not wait because a lower one needs all devices: where these are always busy, it starts as soon as it can.
         let [usual, long] = if need < gpus || pressure.higher.is_none() {
@@ -139,7 +135,6 @@ impl Policy for Adaptive {
             usual,
             long,
             long_from: pressure.losers_patience,
-            turns_ns_per_need: per_need(between_own * OWN_TURNS * lost * gap_ns),
             wait_on_last: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
             of_backlog: pressure.stance.head_starts().map(|times| times / gpus),
@@ -156,7 +151,6 @@ impl Policy for Adaptive {
         let haste = if own.alone() > guard.long_from { &guard.long } else { &guard.usual };
         let wait_ns = others_ns.min(latency_ns * guard.others_most) * haste.wait;
         let gap_ns = haste.gap_ns - haste.gap_ns_per_need * own.mean();
-        let gap_ns = gap_ns.max(guard.turns_ns_per_need * own.mean());
         // Below 0 it is 0: a model's need is told sooner than the sum of all is reckoned with.
         Span::from_nanos((wait_ns + gap_ns) as u64)
     }
@@ -313,7 +307,7 @@ mod tests {
     }
 
     /// The gap is 10 ms and devices are hardly taken at random. Where requests are lost, a model that has the only device to itself starts two gaps
-    /// early, one that has half of it two and a half, for the others' sake; on two devices a model alone waits as ever.
+    /// early, one that has half of it three, for the others' sake; on two devices a model alone waits as ever.
     #[test]
     fn where_requests_are_lost_a_model_alone_on_one_device_starts_two_of_its_batches_early() {
         let early_ms = |gpus, loss, own_need| {
@@ -322,7 +316,7 @@ mod tests {
             head_start_of(&pressure, own_need).as_millis_f64()
         };
         assert_eq!([0.0, 0.001].map(|loss| early_ms(1, loss, 1.0)), [10.0, 20.0]);
-        assert_eq!(early_ms(1, 0.001, 0.5), 25.0);
+        assert_eq!(early_ms(1, 0.001, 0.5), 30.0);
         assert_eq!([0.0, 0.001].map(|loss| early_ms(2, loss, 1.0)), [0.0, 0.0]);
     }
 
