@@ -20,7 +20,7 @@ const STANCES: usize = Stance::ALL.len();
 /// What each understudy lost of each model's requests, round by round. Only the last rounds are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    rounds: VecDeque<Vec<Entry>>,
+    rounds: VecDeque<Box<[Entry]>>,
     most: usize,
 }
 
@@ -42,7 +42,7 @@ impl Record {
         self.rounds.clear();
     }
 
-    /// Adds a round: what came in, and what each understudy lost of it.
+    /// Adds a round: what came in, and what each understudy lost.
     pub(crate) fn add<'a>(&mut self, arrived: &Tally, lost: impl Fn(Stance) -> &'a Tally) {
         let lost = Stance::ALL.map(lost);
         let end = lost.iter().map(|lost| lost.models_end()).fold(arrived.models_end(), u32::max);
@@ -57,7 +57,9 @@ impl Record {
 
     /// Forgets a model.
     pub(crate) fn strike(&mut self, model: ModelId) {
-        self.rounds.iter_mut().for_each(|round| round.retain(|entry| entry.model != model));
+        self.rounds
+            .iter_mut()
+            .for_each(|round| *round = round.iter().filter(|entry| entry.model != model).copied().collect());
     }
 
     /// What it says of some models.
@@ -187,7 +189,8 @@ mod tests {
 
     #[test]
     fn only_the_models_that_are_asked_for_and_the_last_rounds_count() {
-        let record = record(&[[([40, 0], [0, 0]); 5], [([0, 1], [0, 0]); 5]].concat().repeat(4)[..]);
+        let lately = [[([40, 0], [0, 0]); 5], [([0, 1], [0, 0]); 5]].concat().repeat(2);
+        let record = record(&[vec![([0, 49], [49, 49]); 20], lately].concat());
         assert!((record.about(both()).bad(Stance::Own) - 0.4).abs() < 1e-3);
         let second = record.about([ModelId(1)].into_iter());
         assert!((second.bad(Stance::Own) - 0.01).abs() < 1e-12);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use downbeat_sched::{ClassId, Event, GpuId, ModelId, ModelSpec};
+use downbeat_sched::{ClassId, Event, GpuId, ID_LIMIT, ModelId, ModelSpec};
 
 /// Models and devices, kept while nobody rehearses, so that an understudy can begin at any time.
 #[derive(Clone, Debug, Default)]
@@ -12,9 +12,10 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// Notes what an event says of them; `false` where it is of something else.
+    /// Notes what an event says of them; `false` where it is of something else, or of a number that no scheduler takes.
     pub(crate) fn note(&mut self, event: &Event) -> bool {
         match event {
+            Event::ModelAdded { model, .. } if model.0 >= ID_LIMIT => return false,
             Event::ModelAdded { model, spec } => drop(self.models.insert(*model, spec.clone())),
             Event::ModelRemoved { model } => drop(self.models.remove(model)),
             Event::ProfileChanged { model, class, profile } => {
@@ -33,6 +34,10 @@ impl Roster {
             | Event::Timer => return false,
         }
         true
+    }
+
+    pub(crate) fn has(&self, model: ModelId) -> bool {
+        self.models.contains_key(&model)
     }
 
     /// What a scheduler is to be told that begins now.

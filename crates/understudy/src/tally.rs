@@ -15,6 +15,13 @@ impl Tally {
         self.0[index] += 1;
     }
 
+    /// Forgets a model.
+    pub(crate) fn strike(&mut self, model: ModelId) {
+        if let Some(count) = self.0.get_mut(model.0 as usize) {
+            *count = 0;
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.fill(0);
     }

@@ -10,7 +10,7 @@ use crate::understudy::Understudy;
 /// How often it is decided whom to follow.
 const ROUND: Span = Span::from_millis(250);
 
-/// Rounds for which it is remembered what understudies lost: a minute.
+/// Rounds for which it is remembered what understudies lost: a minute, or more where whole rounds pass without a request.
 const MEMORY: usize = 240;
 
 /// They are woken when more than this share of the requests of a round was lost: a tenth of what an objective of 99 % allows.
@@ -52,6 +52,8 @@ pub struct Understudies {
     /// Rounds without alarming losses, and with a single level of priority.
     calm: u32,
     level: u32,
+    /// The levels of the last round that had any.
+    last_levels: u64,
 }
 
 /// What came to the one that serves, and what it lost of it.
@@ -66,13 +68,14 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// A bit for a priority; those that are 64 apart have one together.
+    /// What a priority adds to `levels`, by "or": its bits, and beside them those that it has not. Where both come to be set, there are two priorities.
     pub fn level(priority: Priority) -> u64 {
-        1 << (priority.0 % 64)
+        u64::from(priority.0) | u64::from(!priority.0) << 8
     }
 
-    fn has_several_levels(self) -> bool {
-        self.levels.count_ones() > 1
+    /// Whether there are two priorities in this.
+    pub fn are_several(levels: u64) -> bool {
+        levels & (levels >> 8) & 0xFF != 0
     }
 }
 
@@ -92,13 +95,15 @@ impl Understudies {
             awake: 0,
             calm: 0,
             level: CALM_ROUNDS,
+            last_levels: 0,
         }
     }
 
     /// What the one that serves is told. Requests whose clients go away are run all the same.
     pub fn hear(&mut self, now: Time, event: &Event) {
         if let Event::Arrived(request) = event {
-            if self.are_awake() {
+            // Whoever is not announced is unknown to the one that serves, too.
+            if self.are_awake() && self.roster.has(request.model) {
                 self.arrived.count(request.model);
                 self.cast.iter_mut().for_each(|understudy| understudy.arrive(now, request));
             }
@@ -106,6 +111,8 @@ impl Understudies {
             // Its number may have been another model's.
             if let Event::ModelAdded { model, .. } = event {
                 self.record.strike(*model);
+                self.arrived.strike(*model);
+                self.cast.iter_mut().for_each(|understudy| understudy.lost.strike(*model));
             }
             self.cast.iter_mut().for_each(|understudy| understudy.hear(now, event.clone()));
         }
@@ -133,8 +140,12 @@ impl Understudies {
         let alarming = passed.lost as f64 > ALARMING * passed.arrived as f64;
         self.calm = if alarming { 0 } else { self.calm.saturating_add(1) };
         // Whom to serve where there are several levels is not a matter of how many are lost.
-        self.level = if passed.has_several_levels() { 0 } else { self.level.saturating_add(1) };
-        if self.level < CALM_ROUNDS || (self.calm > CALM_ROUNDS && self.followed.is_empty()) {
+        let several = Passed::are_several(self.last_levels | passed.levels);
+        self.level = if several { 0 } else { self.level.saturating_add(1) };
+        if passed.levels != 0 {
+            self.last_levels = passed.levels;
+        }
+        if self.level < CALM_ROUNDS || (self.calm >= CALM_ROUNDS && self.followed.is_empty()) {
             return self.sleep(follow);
         }
         if !self.are_awake() {

@@ -158,6 +158,11 @@ fn where_nothing_is_lost_the_own_rule_is_followed_and_nobody_rehearses() {
     let company = world.company();
     assert_eq!(company.lost, 0);
     assert_eq!(company, world.alone(Stance::Own));
+    let mut watched = Watched::new();
+    world.run(|now, event, out| {
+        watched.handle(now, event, out);
+        assert!(!watched.understudies.are_awake());
+    });
 }
 
 #[test]
@@ -166,6 +171,11 @@ fn where_there_are_several_levels_the_own_rule_is_followed() {
     let company = world.company();
     assert!(company.lost > 0);
     assert_eq!(company, world.alone(Stance::Own));
+}
+
+/// Requests of one priority.
+fn one_level() -> u64 {
+    Passed::level(Priority(1))
 }
 
 /// What [`Company`] is, with its understudies in sight.
@@ -177,14 +187,18 @@ struct Watched {
 }
 
 impl Watched {
-    /// After a minute of [`long_and_short`], when another rule than the own one is followed.
-    fn who_follows_another() -> Watched {
-        let mut watched = Watched {
+    fn new() -> Watched {
+        Watched {
             lead: Scheduler::new(Adaptive, Delays::default()),
             understudies: Understudies::new(Delays::default()),
             followed: Vec::new(),
             now: Time::ZERO,
-        };
+        }
+    }
+
+    /// At the end of [`long_and_short`], when another rule than the own one is followed.
+    fn who_follows_another() -> Watched {
+        let mut watched = Watched::new();
         long_and_short(1).run(|now, event, out| watched.handle(now, event, out));
         assert_eq!(watched.followed.last(), Some(&(CLASS, Stance::Deferred)));
         assert!(watched.understudies.are_awake());
@@ -199,7 +213,7 @@ impl Watched {
         self.lead.handle(now, event, out);
         let answered = |action: &&Action| matches!(action, Action::Answer { .. });
         let lost = out.list().iter().filter(answered).count() as u64;
-        self.understudies.count(Passed { arrived: u64::from(arrived), lost, levels: 2 });
+        self.understudies.count(Passed { arrived: u64::from(arrived), lost, levels: one_level() });
         self.understudies.decide(now, |class, stance| {
             self.lead.handle(now, Event::StanceChanged { class, stance }, out);
             self.followed.push((class, stance));
@@ -235,13 +249,47 @@ fn when_another_level_comes_the_own_rule_is_followed() {
     assert!(watched.understudies.are_awake());
 }
 
+/// Few requests: each round has one, or none.
+#[test]
+fn levels_that_come_in_turn_are_several() {
+    let mut watched = Watched::who_follows_another();
+    let levels = [Priority(1), Priority(65)].map(Passed::level);
+    for level in [levels[0], 0, levels[1], 0, levels[0]] {
+        watched.pass(1, 10, level);
+    }
+    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
+    assert!(!watched.understudies.are_awake());
+}
+
+#[test]
+fn two_priorities_are_told_from_one_whichever_they_are() {
+    for one in 0..=u8::MAX {
+        for other in 0..=u8::MAX {
+            let levels = Passed::level(Priority(one)) | Passed::level(Priority(other));
+            assert_eq!(Passed::are_several(levels), one != other, "{one} and {other}");
+        }
+    }
+    assert!(!Passed::are_several(0));
+}
+
+/// Of what was lost more than a minute ago nobody knows any more.
+#[test]
+fn a_minute_after_the_last_loss_the_own_rule_is_followed_and_nobody_rehearses() {
+    let mut watched = Watched::who_follows_another();
+    watched.pass(100, 0, one_level());
+    assert!(watched.understudies.are_awake());
+    watched.pass(150, 0, one_level());
+    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
+    assert!(!watched.understudies.are_awake());
+}
+
 #[test]
 fn on_a_class_without_devices_the_own_rule_is_followed() {
     let mut watched = Watched::who_follows_another();
     (0..4).for_each(|gpu| watched.understudies.hear(watched.now, &Event::GpuLeft { gpu: GpuId(gpu) }));
-    watched.pass(1, 0, 2);
+    watched.pass(1, 0, one_level());
     assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
-    watched.pass(50, 0, 2);
+    watched.pass(50, 0, one_level());
     assert!(!watched.understudies.are_awake());
 }
 
@@ -251,13 +299,13 @@ fn who_was_woken_before_there_was_a_device_learns_all_the_same() {
     let mut lead = Scheduler::new(Adaptive, Delays::default());
     let mut followed = Vec::new();
     // Awake before anything is there: requests are lost.
-    understudies.count(Passed { arrived: 10, lost: 10, levels: 2 });
+    understudies.count(Passed { arrived: 10, lost: 10, levels: one_level() });
     understudies.decide(Time::ZERO, |_, _| ());
     assert!(understudies.are_awake());
     long_and_short(1).run(|now, event, out| {
         understudies.hear(now, &event);
         lead.handle(now, event, out);
-        understudies.count(Passed { arrived: 1, lost: 1, levels: 2 });
+        understudies.count(Passed { arrived: 1, lost: 1, levels: one_level() });
         understudies.decide(now, |class, stance| followed.push((class, stance)));
     });
     assert!(followed.contains(&(CLASS, Stance::Deferred)), "{followed:?}");
@@ -323,11 +371,17 @@ fn whoever_cannot_keep_up_rests() {
 }
 
 #[test]
-fn without_devices_or_models_there_is_nothing_to_follow() {
+fn where_no_model_runs_there_is_nothing_to_follow_and_stray_numbers_are_nobodys() {
     let mut understudies = Understudies::new(Delays::default());
+    understudies.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
+    let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
+    understudies.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(u32::MAX), spec });
     for round in 0..100 {
         let now = Time::ZERO + Span::from_millis(300) * round;
-        understudies.count(Passed { arrived: 10, lost: 5, levels: 2 });
+        let (id, model, priority) = (RequestId(0), ModelId(u32::MAX), Priority(1));
+        understudies.hear(now, &Event::Arrived(Request { id, model, deadline: now, priority, rows: 1 }));
+        understudies.count(Passed { arrived: 10, lost: 5, levels: one_level() });
         understudies.decide(now, |class, stance| panic!("{class:?} is to follow {stance}"));
     }
+    assert!(understudies.are_awake());
 }

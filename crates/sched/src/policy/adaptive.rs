@@ -63,8 +63,8 @@ const PULL_MOST: u64 = 2;
 /// leave one after the other; only on a single device they wait for each other, too, and if requests are lost, for one more: the batch that runs
 /// may have begun late. The gap is not for batches longer than others can wait that
 /// would take the last idle device: they are the reason for it. And a model that is longer than the losers can wait, however small its
-/// batches are, does not hurry: it would only stand in their way more often. Where traffic of several levels needs all devices, the rule is
-/// eager dispatch. See `docs/adaptive.md` for how it was found and what it gives.
+/// batches are, does not hurry: it would only stand in their way more often. Where traffic of several levels needs all devices, windows open as
+/// early as others' work says, without that limit. See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
@@ -144,6 +144,10 @@ impl Policy for Adaptive {
     #[inline]
     fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span, own: Need) -> Span {
         if let Some(part) = guard.of_backlog {
+            // However little waits.
+            if part.is_infinite() {
+                return Span::MAX;
+            }
             return Span::from_nanos((part * backlog.as_nanos() as f64) as u64);
         }
         let others_ns = (backlog - latency).as_nanos() as f64;
