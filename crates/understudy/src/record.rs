@@ -20,6 +20,7 @@ const STANCES: usize = Stance::ALL.len();
 /// What each understudy lost of each model's requests, round by round. Only the last rounds are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
+    /// Each in the order of models.
     rounds: VecDeque<Box<[Entry]>>,
     most: usize,
 }
@@ -57,9 +58,12 @@ impl Record {
 
     /// Forgets a model.
     pub(crate) fn strike(&mut self, model: ModelId) {
-        self.rounds
-            .iter_mut()
-            .for_each(|round| *round = round.iter().filter(|entry| entry.model != model).copied().collect());
+        for round in &mut self.rounds {
+            // Most models that come are new, and in none of them.
+            if round.binary_search_by_key(&model, |entry| entry.model).is_ok() {
+                *round = round.iter().filter(|entry| entry.model != model).copied().collect();
+            }
+        }
     }
 
     /// What it says of some models.

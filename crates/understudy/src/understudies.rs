@@ -102,7 +102,7 @@ impl Understudies {
     /// What the one that serves is told. Requests whose clients go away are run all the same.
     pub fn hear(&mut self, now: Time, event: &Event) {
         if let Event::Arrived(request) = event {
-            // Whoever is not announced is unknown to the one that serves, too.
+            // Of models that were not announced nothing is compared.
             if self.are_awake() && self.roster.has(request.model) {
                 self.arrived.count(request.model);
                 self.cast.iter_mut().for_each(|understudy| understudy.arrive(now, request));
