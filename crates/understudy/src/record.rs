@@ -12,7 +12,7 @@ const FEW: f64 = 20.0;
 /// Rounds that must be there before anything can be said of how they vary.
 const ROUNDS_MIN: usize = 4;
 
-/// So many requests more or less are always doubted: the few that are lost at first are lost by chance.
+/// So many requests more or less are always doubted, on one stage: the few that are lost at first are lost by chance.
 const BY_CHANCE: f64 = 5.0;
 
 const STANCES: usize = Stance::ALL.len();
@@ -23,6 +23,8 @@ pub(crate) struct Record {
     /// Each in the order of models.
     rounds: VecDeque<Box<[Entry]>>,
     most: usize,
+    /// How many stages the last round was played on.
+    stages: u32,
 }
 
 /// A model in one round, or in several.
@@ -36,19 +38,20 @@ struct Entry {
 
 impl Record {
     pub(crate) fn of_the_last(most: usize) -> Record {
-        Record { rounds: VecDeque::new(), most }
+        Record { rounds: VecDeque::new(), most, stages: 1 }
     }
 
     pub(crate) fn clear(&mut self) {
         self.rounds.clear();
     }
 
-    /// Adds a round: what came in, and what each understudy lost.
-    pub(crate) fn add<'a>(&mut self, arrived: &Tally, lost: impl Fn(Stance) -> &'a Tally) {
+    /// Adds a round: what came in, on each of so many stages, and what was lost by each rule on all of them.
+    pub(crate) fn add(&mut self, arrived: &Tally, stages: u32, lost: impl Fn(Stance) -> Tally) {
+        self.stages = stages;
         let lost = Stance::ALL.map(lost);
-        let end = lost.iter().map(|lost| lost.models_end()).fold(arrived.models_end(), u32::max);
-        let entry =
-            |model| Entry { model, arrived: arrived.of(model), lost: lost.map(|lost| lost.of(model)) };
+        let end = lost.iter().map(Tally::models_end).fold(arrived.models_end(), u32::max);
+        let lost_of = |model| lost.each_ref().map(|lost| lost.of(model));
+        let entry = |model| Entry { model, arrived: stages * arrived.of(model), lost: lost_of(model) };
         let counts = |entry: &Entry| entry.arrived > 0 || entry.lost.iter().any(|&lost| lost > 0);
         if self.rounds.len() >= self.most {
             self.rounds.pop_front();
@@ -130,7 +133,9 @@ impl Comparison<'_> {
         let rounds = self.record.rounds.len() as f64;
         // Of the sum over all rounds, as they are independent of each other.
         let variance = (squares - sum * sum / rounds).max(0.0) * rounds / (rounds - 1.0);
-        let by_chance = BY_CHANCE * slopes.iter().copied().fold(0.0, f64::max);
+        // What happens by chance on several stages adds up like roots.
+        let by_chance =
+            BY_CHANCE * f64::from(self.record.stages).sqrt() * slopes.iter().copied().fold(0.0, f64::max);
         (variance + by_chance * by_chance).sqrt()
     }
 }
@@ -165,13 +170,16 @@ mod tests {
 
     /// A record of rounds of 49 requests for each of two models, of which `own` and `eager` lose so many, and the others none.
     fn record(rounds: &[([u32; 2], [u32; 2])]) -> Record {
+        record_of_stages(1, rounds)
+    }
+
+    fn record_of_stages(stages: u32, rounds: &[([u32; 2], [u32; 2])]) -> Record {
         let mut record = Record::of_the_last(20);
         for (own, eager) in rounds {
-            let (own, eager, none) = (tally(*own), tally(*eager), Tally::default());
-            record.add(&tally([49, 49]), |stance| match stance {
-                Stance::Own => &own,
-                Stance::Eager => &eager,
-                _ => &none,
+            record.add(&tally([49, 49]), stages, |stance| match stance {
+                Stance::Own => tally(*own),
+                Stance::Eager => tally(*eager),
+                _ => Tally::default(),
             });
         }
         record
@@ -207,8 +215,7 @@ mod tests {
         let doubt =
             |record: &Record| record.about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
         assert!(doubt(&record).is_infinite());
-        let none = Tally::default();
-        record.add(&tally([49, 49]), |_| &none);
+        record.add(&tally([49, 49]), 1, |_| Tally::default());
         assert!(doubt(&record).is_finite());
         record.strike(ModelId(0));
         let bad = record.about(both()).bad(Stance::Own);
@@ -221,6 +228,16 @@ mod tests {
         let rounds: Vec<_> = (0..20).map(|round| ([round % 7, 0], [round % 7, 0])).collect();
         let doubt = record(&rounds).about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
         assert!((doubt - 0.005).abs() < 1e-12, "{doubt}");
+    }
+
+    /// 20 rounds of 49 requests on four stages, and 20 that never were: 3940. Twice as many are in doubt as on one.
+    #[test]
+    fn on_four_stages_there_are_four_times_the_requests_and_twice_the_chance() {
+        let record = record_of_stages(4, &[([12, 0], [12, 0]); 20]);
+        let comparison = record.about(both());
+        assert!((comparison.bad(Stance::Own) - 240.0 / 3_940.0).abs() < 1e-12);
+        let doubt = comparison.deviation_of_difference(Stance::Own, Stance::Eager);
+        assert!((doubt - 10.0 / 3_940.0).abs() < 1e-12, "{doubt}");
     }
 
     /// In every other round one of them loses two more: 20 more of 1000 in all, give or take sqrt(20 * 20 / 19).

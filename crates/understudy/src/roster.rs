@@ -40,6 +40,11 @@ impl Roster {
         self.models.contains_key(&model)
     }
 
+    /// How many models there are.
+    pub(crate) fn models(&self) -> usize {
+        self.models.len()
+    }
+
     /// What a scheduler is to be told that begins now.
     pub(crate) fn introductions(&self) -> impl Iterator<Item = Event> {
         let models = self.models.iter().map(|(&model, spec)| Event::ModelAdded { model, spec: spec.clone() });

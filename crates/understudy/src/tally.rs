@@ -15,6 +15,14 @@ impl Tally {
         self.0[index] += 1;
     }
 
+    /// Adds another one's counts.
+    pub(crate) fn add(&mut self, other: &Tally) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(count, other)| *count += other);
+    }
+
     /// Forgets a model.
     pub(crate) fn strike(&mut self, model: ModelId) {
         if let Some(count) = self.0.get_mut(model.0 as usize) {

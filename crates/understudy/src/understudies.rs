@@ -4,8 +4,8 @@ use downbeat_sched::{ClassId, Delays, Event, Priority, Span, Stance, Time};
 
 use crate::record::Record;
 use crate::roster::Roster;
+use crate::stage::Stage;
 use crate::tally::Tally;
-use crate::understudy::Understudy;
 
 /// How often it is decided whom to follow.
 const ROUND: Span = Span::from_millis(250);
@@ -15,6 +15,12 @@ const MEMORY: usize = 240;
 
 /// They are woken when more than this share of the requests of a round was lost: a tenth of what an objective of 99 % allows.
 const ALARMING: f64 = 0.001;
+
+/// On so many stages they rehearse at most.
+const STAGES_MOST: u64 = 4;
+
+/// So many requests are heard in a round, on all stages together, before there are fewer stages: who hears more than these knows soon enough by one.
+const HEARD_MOST: u64 = 4_000;
 
 /// Rounds with fewer losses than that after which they go to sleep; or after which there is a single level of priority again.
 const CALM_ROUNDS: u32 = 40;
@@ -37,8 +43,8 @@ const GOOD_ENOUGH: f64 = 0.003;
 pub struct Understudies {
     delays: Delays,
     roster: Roster,
-    /// In the order of [`Stance::ALL`]; none while nobody rehearses.
-    cast: Vec<Understudy>,
+    /// None while nobody rehearses.
+    stages: Vec<Stage>,
     arrived: Tally,
     record: Record,
     /// Where another rule than `adaptive`'s own is followed.
@@ -85,7 +91,7 @@ impl Understudies {
         Understudies {
             delays,
             roster: Roster::default(),
-            cast: Vec::new(),
+            stages: Vec::new(),
             arrived: Tally::default(),
             record: Record::of_the_last(MEMORY),
             followed: Vec::new(),
@@ -105,16 +111,16 @@ impl Understudies {
             // Of models that were not announced nothing is compared.
             if self.are_awake() && self.roster.has(request.model) {
                 self.arrived.count(request.model);
-                self.cast.iter_mut().for_each(|understudy| understudy.arrive(now, request));
+                self.stages.iter_mut().for_each(|stage| stage.arrive(now, request));
             }
         } else if self.roster.note(event) {
             // Its number may have been another model's.
             if let Event::ModelAdded { model, .. } = event {
                 self.record.strike(*model);
                 self.arrived.strike(*model);
-                self.cast.iter_mut().for_each(|understudy| understudy.lost.strike(*model));
+                self.stages.iter_mut().for_each(|stage| stage.strike(*model));
             }
-            self.cast.iter_mut().for_each(|understudy| understudy.hear(now, event.clone()));
+            self.stages.iter_mut().for_each(|stage| stage.hear(now, event));
         }
     }
 
@@ -127,7 +133,7 @@ impl Understudies {
 
     /// Whether anybody rehearses.
     pub fn are_awake(&self) -> bool {
-        !self.cast.is_empty()
+        !self.stages.is_empty()
     }
 
     /// Says of each class of devices on which another rule is to be followed from now on. To be called at any time: it is decided a few times a second.
@@ -150,16 +156,21 @@ impl Understudies {
         }
         if !self.are_awake() {
             if alarming && now >= self.rest_until {
-                self.wake(now);
+                self.wake(now, self.stages_for(passed.arrived));
             }
             return;
         }
         self.awake = self.awake.saturating_add(1);
         if self.awake > WARM_UP {
-            self.record.add(&self.arrived, |stance| &self.cast[stance.number() as usize].lost);
+            self.record.add(&self.arrived, self.stages.len() as u32, |stance| {
+                let mut lost = Tally::default();
+                self.stages.iter().for_each(|stage| lost.add(stage.lost_by(stance)));
+                lost
+            });
         }
         self.arrived.clear();
-        self.cast.iter_mut().for_each(|understudy| understudy.lost.clear());
+        self.stages.truncate(self.stages_for(passed.arrived) as usize);
+        self.stages.iter_mut().for_each(Stage::clear_lost);
         let classes = self.roster.classes();
         // Of a class without devices nothing is known.
         for (class, _) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
@@ -180,7 +191,7 @@ impl Understudies {
 
     /// Sends everybody to sleep, and follows `adaptive`'s own rule everywhere.
     fn sleep(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
-        self.cast.clear();
+        self.stages.clear();
         self.arrived = Tally::default();
         self.record.clear();
         for (class, _) in self.followed.drain(..) {
@@ -194,9 +205,16 @@ impl Understudies {
         self.sleep(follow);
     }
 
-    fn wake(&mut self, now: Time) {
-        let new = |stance| Understudy::new(stance, self.delays, now, self.roster.introductions());
-        self.cast = Stance::ALL.into_iter().map(new).collect();
+    /// How many stages there are to be where so many requests come in a round.
+    fn stages_for(&self, arrived: u64) -> u32 {
+        let models = self.roster.models() as u64;
+        // One model meets nobody but itself, on any stage. Of many, each takes memory on every one, whether it has requests or not.
+        if models < 2 { 1 } else { (HEARD_MOST / arrived.max(models)).clamp(1, STAGES_MOST) as u32 }
+    }
+
+    fn wake(&mut self, now: Time, stages: u32) {
+        let introductions = || self.roster.introductions();
+        self.stages = (0..stages).map(|number| Stage::new(number, self.delays, now, introductions)).collect();
         self.awake = 0;
     }
 
@@ -223,5 +241,47 @@ impl Understudies {
             }
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use downbeat_sched::{ClassId, Delays, Event, LatencyProfile, ModelId, ModelSpec, Priority, Span, Time};
+
+    use super::{Passed, Understudies};
+
+    /// How many stages there are after each of these rounds, in all of which requests are lost.
+    fn stages(models: u32, arrived: &[u64]) -> Vec<usize> {
+        let mut understudies = Understudies::new(Delays::default());
+        for model in (0..models).map(ModelId) {
+            let spec = ModelSpec::new([(ClassId(0), LatencyProfile::linear(1.0, 5.0, 8).unwrap())]);
+            understudies.hear(Time::ZERO, &Event::ModelAdded { model, spec });
+        }
+        let after = |(round, arrived): (u64, &u64)| {
+            understudies.count(Passed {
+                arrived: *arrived,
+                lost: *arrived,
+                levels: Passed::level(Priority(1)),
+            });
+            understudies.decide(Time::ZERO + Span::from_millis(250) * round, |_, _| ());
+            understudies.stages.len()
+        };
+        (0..).zip(arrived).map(after).collect()
+    }
+
+    #[test]
+    fn the_more_there_is_to_hear_the_fewer_stages_there_are() {
+        let at_first = |models, arrived| stages(models, &[arrived])[0];
+        assert_eq!(
+            [10, 1_000, 1_001, 2_000, 2_001, 50_000].map(|arrived| at_first(5, arrived)),
+            [4, 4, 3, 2, 1, 1]
+        );
+        assert_eq!([1, 2, 1_000, 1_500, 2_500].map(|models| at_first(models, 10)), [1, 4, 4, 2, 1]);
+    }
+
+    /// Who has not heard a model from the first is no help before it has heard as much as the others.
+    #[test]
+    fn in_a_surge_stages_go_and_none_comes_until_they_have_slept() {
+        assert_eq!(stages(5, &[100, 1_500, 100, 10_000, 100]), [4, 2, 2, 1, 1]);
     }
 }
