@@ -54,7 +54,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             policies.push(policy.clone());
         }
     }
-    let search = GoodputSearch { scenario: &scenario, policies: &policies, seeds: arguments.seeds };
+    let search = GoodputSearch {
+        scenario: &scenario,
+        policies: &policies,
+        seeds: arguments.seeds,
+        rarest_requests: GoodputSearch::RAREST_REQUESTS,
+    };
     let progress = progress(search.steps());
     let report = search.run(&|| progress.inc(1))?;
     progress.finish_and_clear();

@@ -17,8 +17,6 @@ use crate::simulation::Until;
 /// The largest share of bad requests that any model may have.
 pub const BAD_RATE_MAX: f64 = 0.01;
 
-/// Requests that the rarest model must have in a run: fewer, and 1 % of them is noise.
-const RAREST_REQUESTS: f64 = 5_000.0;
 /// Fewer do to tell good settings of a policy from bad ones.
 const RAREST_REQUESTS_TUNING: f64 = 1_000.0;
 /// Requests of all models together past which a run is not made longer for the sake of its rarest model.
@@ -42,6 +40,8 @@ pub struct GoodputSearch<'a> {
     pub policies: &'a [PolicySpec],
     /// How many seeds, from the scenario's own up. Every policy sees the same arrivals under the same seed.
     pub seeds: u32,
+    /// Requests that the rarest model is to have in a run: [`RAREST_REQUESTS`](Self::RAREST_REQUESTS), or fewer to find out where to look closer.
+    pub rarest_requests: u32,
 }
 
 /// How a search is made.
@@ -61,6 +61,9 @@ struct Knee {
 }
 
 impl GoodputSearch<'_> {
+    /// Of fewer requests 1 % is noise.
+    pub const RAREST_REQUESTS: u32 = 5_000;
+
     /// Searches, on all cores. `on_done` is called once for each of the [`steps`](Self::steps), from any thread.
     pub fn run(&self, on_done: &(dyn Fn() + Sync)) -> Result<GoodputReport, PolicyError> {
         self.check_policies()?;
@@ -78,7 +81,7 @@ impl GoodputSearch<'_> {
             .par_iter()
             .map(|&(policy, seed)| {
                 let drawn = seed == self.scenario.seed;
-                let effort = Effort { rarest_requests: RAREST_REQUESTS, drawn };
+                let effort = Effort { rarest_requests: f64::from(self.rarest_requests), drawn };
                 let knee = self.knee(policy, seed, bound_rps, effort);
                 on_done();
                 knee
@@ -91,7 +94,7 @@ impl GoodputSearch<'_> {
         Ok(GoodputReport {
             scenario: self.scenario.name.clone(),
             fluid_bound_rps: bound_rps,
-            rarest_requests: self.rarest_requests(),
+            rarest_requests: self.rarest_requests_run(),
             notes: self.notes(),
             policies,
         })
@@ -110,16 +113,16 @@ impl GoodputSearch<'_> {
     }
 
     /// How many requests of the rarest model a run has at least, in the mean.
-    fn rarest_requests(&self) -> u64 {
-        (self.rarest_share() * MOST_REQUESTS).min(RAREST_REQUESTS) as u64
+    fn rarest_requests_run(&self) -> u64 {
+        (self.rarest_share() * MOST_REQUESTS).min(f64::from(self.rarest_requests)) as u64
     }
 
     /// What is to be known before the numbers are believed.
     fn notes(&self) -> Vec<String> {
         let mut notes = self.scenario.impossible();
         let rarest = self.scenario.models.iter().min_by(|a, b| a.share.total_cmp(&b.share));
-        let requests = self.rarest_requests();
-        if let Some(model) = rarest.filter(|_| requests < RAREST_REQUESTS as u64) {
+        let requests = self.rarest_requests_run();
+        if let Some(model) = rarest.filter(|_| requests < u64::from(self.rarest_requests)) {
             notes.push(format!(
                 "model {:?} is so rare that a run has only {requests} of its requests: whether 1 % of them are bad is \
                  chance (no run is made longer than {:.0} million requests for the sake of a rare model)",
@@ -246,7 +249,13 @@ impl GoodputSearch<'_> {
         let least = by_seed_rps.iter().copied().fold(most, f64::min);
         let shown_rps = by_seed_rps.first().copied().filter(|&rate| rate > 0.0);
         let at_goodput = shown_rps
-            .map(|rate| policy.run(&self.long_enough(rate, RAREST_REQUESTS), self.scenario.seed, Until::End))
+            .map(|rate| {
+                policy.run(
+                    &self.long_enough(rate, f64::from(self.rarest_requests)),
+                    self.scenario.seed,
+                    Until::End,
+                )
+            })
             .transpose()?;
         Ok(PolicyGoodput {
             goodput_rps,

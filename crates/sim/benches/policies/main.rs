@@ -2,10 +2,12 @@
 //!
 //! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `unseen`, `speed`); `quick` uses one seed
 //! instead of five. A word that is neither limits the suite and the unseen scenarios to those whose name contains it.
+//! `survey 1200-1299` runs `adaptive` and the rules it follows on the random scenarios of these numbers, and nothing else.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
 mod adaptive;
+mod against;
 mod clairvoyant;
 mod gather;
 mod random;
@@ -13,6 +15,7 @@ mod reference;
 mod robustness;
 mod speed;
 mod suite;
+mod survey;
 mod symphony;
 mod unseen;
 
@@ -25,6 +28,11 @@ const PARTS: [&str; 6] = ["reference", "authors", "adaptive", "suite", "unseen",
 fn main() {
     // Cargo passes `--bench` on.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if let [part, numbers] = &words[..]
+        && part == "survey"
+    {
+        return survey::print(numbers);
+    }
     let seeds = if words.iter().any(|word| word == "quick") { 1 } else { 5 };
     let asked = |part: &str| {
         !words.iter().any(|word| PARTS.contains(&word.as_str())) || words.iter().any(|w| w == part)
@@ -83,6 +91,6 @@ fn policy(text: &str) -> PolicySpec {
 }
 
 fn goodput(scenario: &Scenario, policies: &[PolicySpec], seeds: u32) -> GoodputReport {
-    let search = GoodputSearch { scenario, policies, seeds };
+    let search = GoodputSearch { scenario, policies, seeds, rarest_requests: GoodputSearch::RAREST_REQUESTS };
     search.run(&|| {}).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use downbeat_sim::{GoodputReport, PolicySpec, Scenario};
 
+use crate::against::{AgainstBest, print_verdict};
 use crate::{counted, goodput, load, policy, scenario_folder, scenario_names};
 
 pub(crate) const OURS: &str = "adaptive";
 /// The rules that `adaptive` grew out of, in all the settings that win somewhere.
-const RULES: [&str; 7] = [
+pub(crate) const RULES: [&str; 7] = [
     "guarded:k=1",
     "guarded:k=2",
     "guarded:k=4",
@@ -51,10 +52,10 @@ pub(crate) fn print(seeds: u32, filters: &[&str]) {
             None => "-".to_owned(),
         });
         let cells = cells.collect::<Vec<_>>().join(" | ");
-        println!("| {name} | {:.0} | {cells} | {} |", report.fluid_bound_rps, against_best(&report));
+        println!("| {name} | {:.0} | {cells} | {} |", report.fluid_bound_rps, AgainstBest::of(&report));
         reports.push(report);
     }
-    println!();
+    print_verdict(&reports.iter().map(AgainstBest::of).collect::<Vec<_>>());
     print_factors(&reports);
 }
 
@@ -69,20 +70,6 @@ fn names(filters: &[&str]) -> Vec<String> {
 
 pub(crate) fn can_run(policy: &PolicySpec, scenario: &Scenario) -> bool {
     policy.name() != "nexus" || scenario.classes.len() == 1
-}
-
-/// Ours over the best other policy, seed by seed: mean and range. A range that contains 1 is no difference.
-pub(crate) fn against_best(report: &GoodputReport) -> String {
-    let others = report.policies.iter().filter(|(name, _)| *name != OURS);
-    let Some((name, best)) = others.max_by(|a, b| a.1.goodput_rps.total_cmp(&b.1.goodput_rps)) else {
-        return String::new();
-    };
-    let pairs = report.policies[OURS].by_seed_rps.iter().zip(&best.by_seed_rps);
-    let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
-    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = ratios.iter().copied().fold(0.0, f64::max);
-    format!("{mean:.3} ({least:.3} to {most:.3}) of {name}")
 }
 
 /// By how much ours beats each prior system, and where by the headline's factor.

@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use downbeat_sim::{PolicySpec, Scenario};
 
+use crate::against::{AgainstBest, print_verdict};
 use crate::random::Drawn;
-use crate::suite::{OURS, against_best, all_policies, can_run};
+use crate::suite::{OURS, all_policies, can_run};
 use crate::{counted, goodput, policy, scenario_folder, scenario_names};
 
 /// The random ones, by number. Lower numbers were looked at while the rule was made; others can be asked for by name.
@@ -33,19 +34,26 @@ pub(crate) fn print(seeds: u32, filters: &[&str]) {
     let usual: Vec<Drawn> = ALONE.map(Drawn::Alone).chain(RANDOM.map(Drawn::Mixed)).collect();
     let by_name = filters.iter().filter_map(|name| Drawn::named(name)).filter(|drawn| !usual.contains(drawn));
     let drawn = usual.iter().copied().chain(by_name).map(Drawn::scenario);
+    let mut ratios = Vec::new();
     for scenario in chosen.chain(drawn).filter(asked) {
         let specs: Vec<PolicySpec> =
             all_policies().into_iter().map(policy).filter(|spec| can_run(spec, &scenario)).collect();
         let report = goodput(&scenario, &specs, seeds);
-        let gpus: u32 = scenario.classes.iter().map(|class| class.count).sum();
+        let ratio = AgainstBest::of(&report);
         println!(
-            "| {} | {gpus} | {} | {:.0} | {:.3} | {} |",
+            "| {} | {} | {} | {:.0} | {:.3} | {ratio} |",
             scenario.name,
+            gpus(&scenario),
             scenario.models.len(),
             report.fluid_bound_rps,
             report.policies[OURS].ratio_to_bound,
-            against_best(&report)
         );
+        ratios.push(ratio);
     }
-    println!();
+    print_verdict(&ratios);
+}
+
+/// How many devices there are, of all classes.
+pub(crate) fn gpus(scenario: &Scenario) -> u32 {
+    scenario.classes.iter().map(|class| class.count).sum()
 }
