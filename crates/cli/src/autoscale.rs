@@ -26,9 +26,9 @@ enum Command {
 /// Run a scenario in virtual time while its GPUs come and go
 ///
 /// Downbeat's autoscaler decides by the scheduler's own signals. On the same arrivals it is compared with fixed peak
-/// capacity, a utilisation rule as for CPUs, a queue-length rule, and the clairvoyant minimum: the fewest GPUs that keep
-/// each minute, asked for in time by one who knows the arrivals. The scenario says in its table autoscale how many GPUs there may be
-/// and how long one takes to come.
+/// capacity, a utilisation rule as for CPUs, a queue-length rule, and the clairvoyant minimum: the fewest GPUs that
+/// keep each minute, asked for in time by one who knows the arrivals. The scenario says in its table autoscale how many
+/// GPUs there may be and how long one takes to come.
 #[derive(Args)]
 #[command(after_long_help = concat!(
     "Examples:\n",

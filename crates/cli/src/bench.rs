@@ -24,9 +24,10 @@ enum What {
 
 /// Load the scheduler alone, on threads, with emulated devices
 ///
-/// Every shard makes up the requests of its models by itself, with exponential gaps; devices take l(b) = alpha * b + beta
-/// and nothing else. A run passes if no event of the load runs more than 2 ms late and less than 1 % of the requests are
-/// dropped, late or unfinished. Each shard and each matchmaker is a thread: there should be a processor for each.
+/// Every shard makes up the requests of its models by itself, with exponential gaps; devices take l(b) = alpha * b +
+/// beta and nothing else. A run passes if no event of the load runs more than 2 ms late and less than 1 % of the
+/// requests are dropped, late or unfinished. Each shard and each matchmaker is a thread: there should be a processor
+/// for each.
 #[derive(Args)]
 #[command(after_long_help = concat!(
     "Examples:\n",

@@ -24,9 +24,9 @@ use stop::Stop;
 
 /// Partition GPUs and place models, with a proof of how good the plan is
 ///
-/// Finds the fewest GPUs (or the least cost, where types differ) that serve every demand within its SLO: how each GPU is cut
-/// into MIG slices, and what runs in each. Every plan comes with a lower bound, and has been checked against the placement
-/// rules, memory, latency and demand. Ctrl-C ends the search with the best plan so far.
+/// Finds the fewest GPUs (or the least cost, where types differ) that serve every demand within its SLO: how each GPU
+/// is cut into MIG slices, and what runs in each. Every plan comes with a lower bound, and has been checked against the
+/// placement rules, memory, latency and demand. Ctrl-C ends the search with the best plan so far.
 #[derive(Args)]
 #[command(after_long_help = after_help(), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {
@@ -35,7 +35,8 @@ pub(crate) struct Arguments {
     /// The problem, a TOML file: services, GPUs and measured profiles
     #[arg(value_name = "FILE", required_unless_present = "cms")]
     problem: Option<PathBuf>,
-    /// Instead, an instance of configurable machine scheduling, a JSON file: blocks, configurations, jobs with demand tables
+    /// Instead, an instance of configurable machine scheduling, a JSON file: blocks, configurations, jobs with demand
+    /// tables
     #[arg(long, value_name = "FILE", conflicts_with_all = ["problem", "from", "verify", "emit", "html"])]
     cms: Option<PathBuf>,
     #[command(flatten)]
@@ -71,8 +72,8 @@ const SEARCH_SECONDS: f64 = 60.0;
 struct SearchArguments {
     /// Seconds after which the best plan so far is taken [default: 60]
     ///
-    /// Where it is given, it also ends the simulation of what is not yet remembered under rule `measured`, which otherwise takes the time
-    /// that it needs. What was simulated is remembered: another run goes on from there.
+    /// Where it is given, it also ends the simulation of what is not yet remembered under rule `measured`, which
+    /// otherwise takes the time that it needs. What was simulated is remembered: another run goes on from there.
     #[arg(long, value_name = "SECONDS", global = true, allow_negative_numbers = true)]
     time_limit: Option<f64>,
     /// Seed of what is random in the search, and of the replay

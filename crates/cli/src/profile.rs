@@ -13,8 +13,8 @@ use crate::output::{self, Format};
 
 /// Measure how long a device takes for a batch of b, for b = 1, 2, 4, ...
 ///
-/// Runs each model of a repository on the device, with made-up inputs, until the median of every batch size is stable, and
-/// writes the latencies as a CSV that `downbeat serve --profile` and the scenarios of `downbeat simulate` read.
+/// Runs each model of a repository on the device, with made-up inputs, until the median of every batch size is stable,
+/// and writes the latencies as a CSV that `downbeat serve --profile` and the scenarios of `downbeat simulate` read.
 #[derive(Args)]
 #[command(after_long_help = concat!(
     "Examples:\n",

@@ -29,9 +29,9 @@ const SHORT: Duration = Duration::from_secs(2);
 /// Tells how many requests of each model finished inside their SLO, how large the batches were and how busy each GPU
 /// was. The same scenario, policy and seed always give the same result.
 ///
-/// A scenario with the table day is a day of a cluster that is cut into MIG slices: rates follow traces, and every epoch the
-/// demand to come is forecast, layouts are planned and changed step by step, surges and failures are answered, while
-/// every request is scheduled. The page shows load, GPUs, layouts, requests in SLO and steps.
+/// A scenario with the table day is a day of a cluster that is cut into MIG slices: rates follow traces, and every
+/// epoch the demand to come is forecast, layouts are planned and changed step by step, surges and failures are
+/// answered, while every request is scheduled. The page shows load, GPUs, layouts, requests in SLO and steps.
 #[derive(Args)]
 #[command(after_long_help = concat!(
     "Examples:\n",

@@ -15,10 +15,10 @@ use crate::output::{self, Format, PageFile};
 
 /// Order the steps from one plan to another, without a service ever losing throughput
 ///
-/// Each step (create, delete, migrate, repartition) says which steps it waits for; all others may run beside it. Whatever runs side by
-/// side, each service has at least the lower of what the two plans give it, every GPU's slices are legal, and nothing that runs is
-/// overlapped: a replayer that shares no code with the planner has checked every interleaving. Plans are the JSON of `downbeat
-/// plan --format json`.
+/// Each step (create, delete, migrate, repartition) says which steps it waits for; all others may run beside it.
+/// Whatever runs side by side, each service has at least the lower of what the two plans give it, every GPU's slices
+/// are legal, and nothing that runs is overlapped: a replayer that shares no code with the planner has checked every
+/// interleaving. Plans are the JSON of `downbeat plan --format json`.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Arguments {
@@ -31,7 +31,8 @@ pub(crate) struct Arguments {
     /// What changes the GPUs' slices
     #[arg(long, value_enum, default_value_t = DriverName::Nvml)]
     driver: DriverName,
-    /// The most GPUs to use on the way beyond those of the plans; as few as can be are used, and without this as many as it takes
+    /// The most GPUs to use on the way beyond those of the plans; as few as can be are used, and without this as many
+    /// as it takes
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     spare: Option<usize>,
     /// Let GPUs of the second plan trade places with others of their type, where that leaves more as it is

@@ -11,8 +11,8 @@ use crate::log;
 
 /// Join a server with a device of this machine
 ///
-/// The worker fetches the models it needs from the server, runs the batches that the server sends, and looks for the server
-/// again when the connection is lost. The server must listen for workers on an address that can be reached
+/// The worker fetches the models it needs from the server, runs the batches that the server sends, and looks for the
+/// server again when the connection is lost. The server must listen for workers on an address that can be reached
 /// (--worker-address, --worker-port) and both must know the same token.
 #[derive(Args)]
 #[command(after_long_help = concat!(

@@ -59,8 +59,8 @@ pub(crate) fn run(
     policy.run(&scenario, seed, until).map_err(|error| error.to_string())
 }
 
-/// How long a run warms up, in SLOs: 20, or fewer where so many requests arrive in that time that queues are as they will be, but never
-/// fewer than 4. A batch takes no longer than an SLO.
+/// How long a run warms up, in SLOs: 20, or fewer where so many requests arrive in that time that queues are as they
+/// will be, but never fewer than 4. A batch takes no longer than an SLO.
 fn warmup_slos(slo_ms: f64, rate_rps: f64) -> f64 {
     let requests_per_slo = rate_rps * slo_ms / 1e3;
     (WARMUP_REQUESTS / requests_per_slo).clamp(4.0, 20.0)

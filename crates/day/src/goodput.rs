@@ -17,11 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{self, Slices};
 
-/// The numbers of instances that are simulated; in between, what each one serves is interpolated, and past the last it stays.
+/// The numbers of instances that are simulated; in between, what each one serves is interpolated, and past the last it
+/// stays.
 const COUNTS: [u32; 6] = [1, 2, 3, 4, 8, 16];
 /// Requests of a run: one percent of them are enough to tell from chance.
 const REQUESTS: f64 = 10_000.0;
-/// The largest share of bad requests; less than the 1 % that is promised, because a rate that just passes with one seed fails with the next.
+/// The largest share of bad requests; less than the 1 % that is promised, because a rate that just passes with one seed
+/// fails with the next.
 const BAD_RATE_MAX: f64 = 0.007;
 /// Rates are told apart down to this share of the ideal one.
 const GRID: f64 = 0.01;
@@ -167,7 +169,8 @@ fn typical_batch(query: &GoodputQuery<'_>, count: u32) -> u32 {
 /// The largest rate that `count` slices keep in time.
 fn simulate(query: &GoodputQuery<'_>, count: u32, stop: &(dyn Fn() -> bool + Sync)) -> Result<f64, String> {
     let slices = [Slices { name: "slice".to_owned(), count, points: query.points.to_vec() }];
-    // No rate is higher than that of batches that take the whole SLO; the scheduler runs sizes between those measured, too.
+    // No rate is higher than that of batches that take the whole SLO; the scheduler runs sizes between those measured,
+    // too.
     let largest = query.points.last().map_or(1, |point| point.0);
     let profile = LatencyProfile::from_points(query.points, largest, Beyond::Refuse)
         .map_err(|error| error.to_string())?;

@@ -1,8 +1,9 @@
 //! Planner and simulator composed: neither knows the other.
 //!
-//! [`Goodput`] answers the planner's question what n slices serve under the real scheduler, and remembers the answers in a file.
-//! [`verify()`] replays a plan in the simulator; [`plan_verified`] plans until the replay passes. [`subclusters`] confirms the sizes of
-//! sub-clusters by simulation. [`simulate_day`] lets a conductor ([`downbeat_epochs`]) forecast, plan, change layouts and react over a day of virtual time.
+//! [`Goodput`] answers the planner's question what n slices serve under the real scheduler, and remembers the answers
+//! in a file. [`verify()`] replays a plan in the simulator; [`plan_verified`] plans until the replay passes.
+//! [`subclusters`] confirms the sizes of sub-clusters by simulation. [`simulate_day`] lets a conductor
+//! ([`downbeat_epochs`]) forecast, plan, change layouts and react over a day of virtual time.
 
 mod cluster;
 mod goodput;

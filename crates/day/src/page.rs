@@ -1,4 +1,5 @@
-//! The page of a simulated day: load, GPUs, layouts, requests in SLO, steps. Drawn with the parts of the simulator's pages.
+//! The page of a simulated day: load, GPUs, layouts, requests in SLO, steps. Drawn with the parts of the simulator's
+//! pages.
 
 mod layouts;
 mod steps;

@@ -23,8 +23,8 @@ const PIECE: Span = Span::from_millis(300_000);
 /// Days before have other arrivals than this one.
 const YESTERDAY: u64 = 0x005e_ed0f_da75;
 
-/// How long after GPUs and instances can be there a surge or failure is over: a surge must last to be told from chance, and what
-/// has piled up must go.
+/// How long after GPUs and instances can be there a surge or failure is over: a surge must last to be told from chance,
+/// and what has piled up must go.
 const GRACE_S: f64 = 60.0;
 
 /// Why a day could not be simulated.

@@ -1,6 +1,7 @@
 //! A day to be simulated: services and GPUs as for `downbeat plan`, how their rates change, and how often is planned.
 //!
-//! What is planned is a problem file of its own, so that `downbeat plan` reads the very same; this file says what happens over time.
+//! What is planned is a problem file of its own, so that `downbeat plan` reads the very same; this file says what
+//! happens over time.
 
 mod file;
 #[cfg(test)]
@@ -85,7 +86,8 @@ impl DayScenario {
         }
     }
 
-    /// Reads a day from `text`. `origin` is the file it came from: messages name it, and paths in the text are relative to its folder.
+    /// Reads a day from `text`. `origin` is the file it came from: messages name it, and paths in the text are relative
+    /// to its folder.
     pub fn parse(text: &str, origin: &Path, simulator: &dyn Simulator) -> Result<DayScenario, DayError> {
         file::day(text, origin, simulator)
     }

@@ -1,8 +1,8 @@
 //! Sub-clusters and the simulator composed: sizes are confirmed, plans replayed, divisions compared.
 //!
-//! The solver of `downbeat-subclusters` sizes sub-clusters by an estimate. Here each of them is run in the simulator, under the real
-//! scheduler and at the rates that are asked for: where it fails, devices are added until it passes, and where it passes, taken
-//! away as long as it does. The sizes of a plan are therefore the simulator's.
+//! The solver of `downbeat-subclusters` sizes sub-clusters by an estimate. Here each of them is run in the simulator,
+//! under the real scheduler and at the rates that are asked for: where it fails, devices are added until it passes, and
+//! where it passes, taken away as long as it does. The sizes of a plan are therefore the simulator's.
 
 mod compare;
 mod confirm;
@@ -53,8 +53,8 @@ pub enum SubclusterError {
     },
 }
 
-/// Divides, and confirms the sizes by simulation unless `confirmed` is false. `on_confirmed` is told of each sub-cluster that is
-/// done, from any thread.
+/// Divides, and confirms the sizes by simulation unless `confirmed` is false. `on_confirmed` is told of each
+/// sub-cluster that is done, from any thread.
 pub fn plan(
     problem: &Problem,
     epoch: Epoch<'_>,

@@ -15,8 +15,8 @@ use crate::cluster::{self, Slices};
 
 /// Requests of a service in a replay.
 const REQUESTS: f64 = 20_000.0;
-/// Requests that are rarer than one in so many SLOs are replayed at that rate: hardly any meets another, more of them is no easier, and what never
-/// arrives in a lifetime can be replayed.
+/// Requests that are rarer than one in so many SLOs are replayed at that rate: hardly any meets another, more of them
+/// is no easier, and what never arrives in a lifetime can be replayed.
 const RAREST_IN_SLOS: f64 = 1_000.0;
 /// How often a plan is made again with headroom for the services that failed.
 const MOST_ROUNDS: u32 = 6;
@@ -109,10 +109,11 @@ fn slices_of(problem: &Problem, plan: &Plan, service: &Service) -> Vec<Slices> {
         .collect()
 }
 
-/// Plans and replays. Under the rule `measured` services that fail are given headroom until the replay passes, as far as there is room: such a
-/// plan says so, and its bound stays that of the demand.
+/// Plans and replays. Under the rule `measured` services that fail are given headroom until the replay passes, as far
+/// as there is room: such a plan says so, and its bound stays that of the demand.
 ///
-/// When `run` is to stop, no other plan is looked for; a replay goes on then, as a search may use all its time, until it is `interrupted`.
+/// When `run` is to stop, no other plan is looked for; a replay goes on then, as a search may use all its time, until
+/// it is `interrupted`.
 pub fn plan_verified(
     problem: &Problem,
     solver: &dyn Solver,

@@ -1,8 +1,8 @@
 //! Runs batches on a device.
 //!
 //! A [`Model`] takes the rows of a batch and gives the rows of its outputs; it knows nothing of requests, deadlines and
-//! queues. There are two kinds: [`onnx`] runs model files with ONNX Runtime, [`emulated`] takes as long as a profile says
-//! and gives zeros, so that a cluster can be tried without its GPUs. [`measure`] finds out how long a model takes.
+//! queues. There are two kinds: [`onnx`] runs model files with ONNX Runtime, [`emulated`] takes as long as a profile
+//! says and gives zeros, so that a cluster can be tried without its GPUs. [`measure`] finds out how long a model takes.
 
 mod clock;
 pub mod emulated;
@@ -23,8 +23,8 @@ pub trait Model: Send {
     /// Runs a batch: `inputs` hold the rows of all its requests, in order. Returns the outputs of all rows.
     fn run(&mut self, inputs: &[Tensor], rows: u32) -> Result<Vec<Tensor>, EngineError>;
 
-    /// Whether batches take as long as the next of the [sizes that are measured](measure::sizes_up_to), to which they are
-    /// filled up.
+    /// Whether batches take as long as the next of the [sizes that are measured](measure::sizes_up_to), to which they
+    /// are filled up.
     fn goes_in_steps(&self) -> bool {
         false
     }

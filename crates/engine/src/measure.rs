@@ -18,8 +18,8 @@ pub struct MeasureSettings {
     pub repeats_max: u32,
     /// Time after which a size is done, stable or not, the warm-up not counted; at least one run counts.
     pub time_max: Span,
-    /// After a size that takes longer than this, the measurement ends: with the model's objective here, no time goes into
-    /// batches that could never run.
+    /// After a size that takes longer than this, the measurement ends: with the model's objective here, no time goes
+    /// into batches that could never run.
     pub latency_max: Option<Span>,
 }
 
@@ -81,11 +81,11 @@ pub fn sizes_up_to(max_batch: u32) -> Vec<u32> {
     powers.take_while(|&size| size < max_batch).chain([max_batch]).collect()
 }
 
-/// Measures the sizes in the order given, up to `latency_max`. `make_inputs` makes a batch of so many rows; `progress` is
-/// told after every run that counts.
+/// Measures the sizes in the order given, up to `latency_max`. `make_inputs` makes a batch of so many rows; `progress`
+/// is told after every run that counts.
 ///
-/// `between` is called before every run, for what others want of the device, and says how long they can do without it: after
-/// a run that takes longer, even if it was to warm up, the measurement ends with what that run took.
+/// `between` is called before every run, for what others want of the device, and says how long they can do without it:
+/// after a run that takes longer, even if it was to warm up, the measurement ends with what that run took.
 pub fn measure(
     model: &mut dyn Model,
     sizes: &[u32],

@@ -64,8 +64,8 @@ pub struct OnnxModel {
 static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
 
 impl OnnxRuntime {
-    /// Loads the library: the one named here, else by `ORT_DYLIB_PATH`, else where set-up put it. Loading it again gives
-    /// the one that is loaded.
+    /// Loads the library: the one named here, else by `ORT_DYLIB_PATH`, else where set-up put it. Loading it again
+    /// gives the one that is loaded.
     pub fn init(library: Option<&Path>) -> Result<OnnxRuntime, EngineError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         let library = library::find(library)?;
@@ -115,7 +115,8 @@ impl OnnxRuntime {
         )))
     }
 
-    /// Loads a model as a device runs it: behind its reshapes, and where changes of size are dear, in a copy for each size.
+    /// Loads a model as a device runs it: behind its reshapes, and where changes of size are dear, in a copy for each
+    /// size.
     pub fn load_for_batches(
         &self,
         path: &Path,

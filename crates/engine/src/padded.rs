@@ -8,9 +8,9 @@ use crate::{EngineError, Model};
 
 /// A model that has a copy for each of a few sizes of batches; a batch of any other size is filled up to the next one.
 ///
-/// For models of which a change of size costs more than the batch. On a GPU, ONNX Runtime plans convolutions for the shape
-/// that it sees, and plans all of them anew when another one comes, even if it has seen that before: on an H200 that takes
-/// 145 ms for a ResNet-50 whose batches take 2.
+/// For models of which a change of size costs more than the batch. On a GPU, ONNX Runtime plans convolutions for the
+/// shape that it sees, and plans all of them anew when another one comes, even if it has seen that before: on an H200
+/// that takes 145 ms for a ResNet-50 whose batches take 2.
 pub struct Padded<M> {
     /// By size, the smallest first.
     copies: Vec<(u32, M)>,
@@ -49,7 +49,8 @@ impl<M: Model> Model for Padded<M> {
     }
 }
 
-/// A tensor with copies of its first row behind its last one: whatever the model takes in one place, it takes in another.
+/// A tensor with copies of its first row behind its last one: whatever the model takes in one place, it takes in
+/// another.
 fn filled_up(tensor: &Tensor, rows: u32, size: u32) -> Result<Tensor, TensorError> {
     let row = tensor.slice_rows(0..1)?.data;
     let more = (size - rows) as usize;
@@ -63,8 +64,8 @@ fn filled_up(tensor: &Tensor, rows: u32, size: u32) -> Result<Tensor, TensorErro
     Ok(Tensor { shape, data: Bytes::from(data), ..tensor.clone() })
 }
 
-/// What batches of all sizes take where they are filled up to the ones that were measured, smallest first: a size in between takes as long as the
-/// next one. Said by a point right behind each measured one.
+/// What batches of all sizes take where they are filled up to the ones that were measured, smallest first: a size in
+/// between takes as long as the next one. Said by a point right behind each measured one.
 pub fn in_steps(measured: Vec<Measured>) -> Vec<Measured> {
     let mut steps: Vec<Measured> = Vec::with_capacity(2 * measured.len());
     for size in measured {

@@ -21,7 +21,8 @@ const RATE_MIN: f64 = 0.01;
 /// What is less by this share is as much.
 const ROUNDING: f64 = 1e-6;
 
-/// How long after a change no other is made out of turn. Each time that nothing could be changed, twice as long, up to an epoch.
+/// How long after a change no other is made out of turn. Each time that nothing could be changed, twice as long, up to
+/// an epoch.
 const PATIENCE: Span = Span::from_millis(60_000);
 
 /// Out of turn, further GPUs are taken where they are there in this share of the time that the smallest layout takes.
@@ -92,7 +93,8 @@ impl Conductor {
         }
     }
 
-    /// Takes in a rate of before the beginning: the mean over the time `over` that ends `at` after the history's beginning.
+    /// Takes in a rate of before the beginning: the mean over the time `over` that ends `at` after the history's
+    /// beginning.
     pub fn remember(&mut self, service: usize, at: Span, over: Span, rate_rps: f64) {
         self.demands[service].remember(Time::ZERO + at, over, rate_rps);
     }
@@ -118,7 +120,8 @@ impl Conductor {
 
     /// What is to be done, as far as can be told until now.
     ///
-    /// An error is one of the planner that has nothing to do with the demand; too few GPUs are none, but said in the plan's notes.
+    /// An error is one of the planner that has nothing to do with the demand; too few GPUs are none, but said in the
+    /// plan's notes.
     pub fn decide(&mut self, seen: &Seen<'_>, run: &Run<'_>) -> Result<Order, Unsolved> {
         let at = self.on_forecast_clock(seen.now);
         for (demand, signals) in self.demands.iter_mut().zip(seen.services) {

@@ -1,4 +1,5 @@
-//! The loop over hours: what comes in is watched, what will come is forecast, GPUs are partitioned for it, and the way there is planned.
+//! The loop over hours: what comes in is watched, what will come is forecast, GPUs are partitioned for it, and the way
+//! there is planned.
 //!
 //! A [`Conductor`] is told every few seconds what the scheduler saw of each service ([`Signals`]) and what
 //! runs where, and answers with an [`Order`]:
@@ -9,10 +10,11 @@
 //! - *stop*: a change that is under way was not meant for the load that there is now; let steps that run end, and begin no more.
 //! - *stay*.
 //!
-//! An [`Undertaking`] is a change that is being carried out: which steps may begin now, which run, what there is in between.
+//! An [`Undertaking`] is a change that is being carried out: which steps may begin now, which run, what there is in
+//! between.
 //!
-//! Pure: no clock, no I/O. The simulated day and the cluster's controller drive the same code; what is left to them is to
-//! carry out steps.
+//! Pure: no clock, no I/O. The simulated day and the cluster's controller drive the same code; what is left to them is
+//! to carry out steps.
 
 mod conductor;
 mod demand;

@@ -8,7 +8,8 @@ use downbeat_transition::{Driver, StepTimes};
 pub struct Settings {
     /// How often the layout is looked at as a whole.
     pub epoch: Span,
-    /// How long a change may take, a GPU's coming included: what is expected within this time must be served by what there is.
+    /// How long a change may take, a GPU's coming included: what is expected within this time must be served by what
+    /// there is.
     pub lead: Span,
     /// How long a GPU takes to come.
     pub provision: Span,
@@ -16,8 +17,8 @@ pub struct Settings {
     pub headroom: f64,
     /// After how long traffic repeats itself.
     pub season: Span,
-    /// How long the history is that the conductor is told of before it begins ([`Conductor::remember`](crate::Conductor::remember)): a
-    /// whole number of seasons.
+    /// How long the history is that the conductor is told of before it begins
+    /// ([`Conductor::remember`](crate::Conductor::remember)): a whole number of seasons.
     pub history: Span,
     /// What changes the GPUs' slices.
     pub driver: Driver,

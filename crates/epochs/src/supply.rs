@@ -16,7 +16,8 @@ impl Supply {
         Supply { counts: vec![vec![0; problem.slices.len()]; problem.services.len()] }
     }
 
-    /// What a layout has. Instances that serve nothing, because stopping them failed, are not counted, nor what the problem does not know.
+    /// What a layout has. Instances that serve nothing, because stopping them failed, are not counted, nor what the
+    /// problem does not know.
     pub fn of(problem: &Problem, layout: &Layout) -> Supply {
         let mut supply = Supply::none(problem);
         for gpu in &layout.gpus {

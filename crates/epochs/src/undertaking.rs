@@ -9,7 +9,8 @@ use downbeat_transition::{Layout, Step, Transition, state_after};
 
 /// A transition under way: which steps have ended, which run, which may begin.
 ///
-/// Whoever carries it out begins what is [ready](Self::ready), in any order and side by side, and tells of every beginning and end.
+/// Whoever carries it out begins what is [ready](Self::ready), in any order and side by side, and tells of every
+/// beginning and end.
 #[derive(Clone, Debug)]
 pub struct Undertaking {
     from: Layout,

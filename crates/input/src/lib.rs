@@ -1,6 +1,7 @@
 //! TOML that people write: what is wrong with it, and where, in words of the file and not of the parser.
 //!
-//! Whoever reads a file has a [`Source`] that names its own error; every [`Mistake`] is one line with the file, the line and the key.
+//! Whoever reads a file has a [`Source`] that names its own error; every [`Mistake`] is one line with the file, the
+//! line and the key.
 //!
 //! ```
 //! use downbeat_input::{Mistake, Source};

@@ -3,7 +3,8 @@
 /// Names are listed up to so many.
 const MOST_LISTED: usize = 40;
 
-/// `; did you mean `x`?` where one of the known words is close, otherwise the list of them; how many there are where that would be long.
+/// `; did you mean `x`?` where one of the known words is close, otherwise the list of them; how many there are where
+/// that would be long.
 pub fn suggestion(word: &str, known: &[&str]) -> String {
     let alike = |known: &str| strsim::jaro_winkler(word, known);
     match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {

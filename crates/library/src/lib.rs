@@ -1,4 +1,5 @@
-//! Where a shared library is that is loaded at run time: ONNX Runtime's, HiGHS's. Set-up fetches them, so that a build needs nothing but cargo.
+//! Where a shared library is that is loaded at run time: ONNX Runtime's, HiGHS's. Set-up fetches them, so that a build
+//! needs nothing but cargo.
 
 #[cfg(test)]
 mod tests;
@@ -33,8 +34,9 @@ impl Library {
         format!("lib{}.{}", self.name, if cfg!(target_os = "macos") { "dylib" } else { "so" })
     }
 
-    /// Its file: what this setting names, then what the environment does, then beside the executable and where set-up put it, in the directory of the
-    /// executable or any above it, or in the working directory. `None` where there is none.
+    /// Its file: what this setting names, then what the environment does, then beside the executable and where set-up
+    /// put it, in the directory of the executable or any above it, or in the working directory. `None` where there is
+    /// none.
     ///
     /// A library that was named must exist: falling back to another one would hide the mistake.
     pub fn find(&self, setting: Option<&Path>) -> Result<Option<PathBuf>, NotThere> {

@@ -1,8 +1,9 @@
 //! Sends on time.
 //!
 //! Tokio's timers tick in milliseconds, so that waiting is done by a thread of its own, which sleeps with the kernel's
-//! finest timer. It never spins: client and server may share few cores, and a core that spins is one that the server does
-//! not have. How late requests really leave, the way from this thread to a connection included, is part of every report.
+//! finest timer. It never spins: client and server may share few cores, and a core that spins is one that the server
+//! does not have. How late requests really leave, the way from this thread to a connection included, is part of every
+//! report.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "here plans meet real time")]
 
@@ -40,8 +41,8 @@ impl Epoch {
     }
 }
 
-/// Calls `send` for each request of the plan when it is due, and never before. Blocks until the end of the plan, or until
-/// it is told to stop.
+/// Calls `send` for each request of the plan when it is due, and never before. Blocks until the end of the plan, or
+/// until it is told to stop.
 pub(crate) fn pace(plan: Plan, epoch: Epoch, control: &Control, mut send: impl FnMut(Due)) {
     wake_up_on_time();
     for due in plan {

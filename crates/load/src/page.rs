@@ -16,8 +16,8 @@ const FOOT: &str = "Measured by downbeat load, open loop: latency counts from wh
                     lateness of the client is part of it. Requests of the warm-up are not counted. Percentiles are of \
                     requests with a result.";
 
-/// The page of `downbeat load --html`: a complete HTML document without references to other files. It accepts any report,
-/// also an empty one.
+/// The page of `downbeat load --html`: a complete HTML document without references to other files. It accepts any
+/// report, also an empty one.
 pub fn load_page(report: &LoadReport) -> String {
     let body = html! {
         (notes(&report.notes))

@@ -27,7 +27,8 @@ pub(crate) fn lag_limit_ms(models: &[ModelLoad]) -> f64 {
     tightest.map_or(LAG_MAX_MS, |slo| slo.as_secs_f64() * 1e3 * LAG_SHARE)
 }
 
-/// Whether a client with such lags, which is punctual otherwise, was stopped for a moment with the machine that it is on.
+/// Whether a client with such lags, which is punctual otherwise, was stopped for a moment with the machine that it is
+/// on.
 pub(crate) fn is_stalled(lag_ms: &Quantiles, models: &[ModelLoad]) -> bool {
     let limit_ms = lag_limit_ms(models);
     lag_ms.p90 <= limit_ms && lag_ms.max > limit_ms * STALL

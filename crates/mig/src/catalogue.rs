@@ -59,8 +59,8 @@ impl Catalogue {
         Catalogue { gpus }
     }
 
-    /// Adds the GPUs of a file, in the place of those of the same name. The columns are those of the built-in table; `gpu`,
-    /// `profile`, `compute_g`, `mem_units`, `mem_units_total`, `mem_gib_or_mib` and `placements` must be there.
+    /// Adds the GPUs of a file, in the place of those of the same name. The columns are those of the built-in table;
+    /// `gpu`, `profile`, `compute_g`, `mem_units`, `mem_units_total`, `mem_gib_or_mib` and `placements` must be there.
     pub fn add_file(&mut self, path: &Path) -> Result<(), GeometryError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|cause| GeometryError {

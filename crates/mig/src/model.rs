@@ -126,8 +126,8 @@ impl GpuModel {
         self.profiles.iter().any(|profile| profile.evidence == Evidence::Inferred)
     }
 
-    /// The rule of placement: every slice at an allowed start and inside the GPU, no two on one unit, no more compute than there
-    /// is, no profile more often than it may be.
+    /// The rule of placement: every slice at an allowed start and inside the GPU, no two on one unit, no more compute
+    /// than there is, no profile more often than it may be.
     pub fn allows(&self, placed: &[Placed]) -> bool {
         let mut units = vec![false; usize::from(self.units)];
         let mut counts = vec![0u8; self.profiles.len()];

@@ -57,15 +57,16 @@ impl<'a> Partitions<'a> {
         all.into_iter().collect()
     }
 
-    /// The legal multisets that are part of no other, in order. Whatever slices a GPU is wanted to have, one of these has them.
+    /// The legal multisets that are part of no other, in order. Whatever slices a GPU is wanted to have, one of these
+    /// has them.
     pub fn maximal_multisets(&self) -> Vec<Multiset> {
         let all = self.multisets();
         let within = |a: &Multiset, b: &Multiset| a != b && a.iter().zip(b).all(|(a, b)| a <= b);
         all.iter().filter(|a| !all.iter().any(|b| within(a, b))).cloned().collect()
     }
 
-    /// A legal state with exactly these slices; of several the one whose free units lie furthest to the end, so that room stays
-    /// together.
+    /// A legal state with exactly these slices; of several the one whose free units lie furthest to the end, so that
+    /// room stays together.
     pub fn place(&self, multiset: &[u8]) -> Option<&[Placed]> {
         let fitting = self.states.iter().filter(|state| self.count(state) == multiset);
         let key = |state: &Vec<Placed>| state.iter().map(|slice| slice.start).collect::<Vec<_>>();

@@ -14,8 +14,8 @@ pub struct Labelled {
     pub label: String,
 }
 
-/// The GPU's memory units from left to right, `unit_width` characters each: a box per slice with its name, in short where that is plain, and label, dots
-/// where nothing is.
+/// The GPU's memory units from left to right, `unit_width` characters each: a box per slice with its name, in short
+/// where that is plain, and label, dots where nothing is.
 ///
 /// Slices that are not on the GPU are left out, and of labels too long for their box the end.
 pub fn picture(gpu: &GpuModel, slices: &[Labelled], unit_width: usize) -> String {

@@ -88,7 +88,8 @@ enum Kind {
 }
 
 impl Backend {
-    /// HiGHS where its library is found, else microlp. A library that is named, by `setting` or in the environment, must be there.
+    /// HiGHS where its library is found, else microlp. A library that is named, by `setting` or in the environment,
+    /// must be there.
     pub fn best(setting: Option<&Path>) -> Result<Backend, MilpError> {
         match LIBRARY.find(setting).map_err(|error| MilpError::Library(error.to_string()))? {
             Some(library) => Backend::highs(&library),

@@ -41,8 +41,8 @@ impl Highs {
         model.option_bool("output_flag", false);
         model.option_double("mip_abs_gap", limits.absolute_gap.max(1e-9));
         model.option_double("mip_rel_gap", 0.0);
-        // The default of 1e-6 per row lets a demand be missed by more than a checker forgives; with 1e-9 for whole numbers, HiGHS has been
-        // seen to prove a plan to be the best that was not.
+        // The default of 1e-6 per row lets a demand be missed by more than a checker forgives; with 1e-9 for whole
+        // numbers, HiGHS has been seen to prove a plan to be the best that was not.
         model.option_double("mip_feasibility_tolerance", 1e-7);
         model.option_double("primal_feasibility_tolerance", 1e-9);
         if model.pass(program) == STATUS_ERROR {

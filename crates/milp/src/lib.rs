@@ -1,7 +1,8 @@
 //! Linear and mixed-integer programs, and who solves them.
 //!
-//! A [`Program`] is solved by a [`Backend`]: HiGHS, whose shared library is loaded when the program starts ([`Backend::highs`]), or
-//! microlp, which is pure Rust and always there ([`Backend::microlp`]). [`Backend::best`] takes the former where it is found.
+//! A [`Program`] is solved by a [`Backend`]: HiGHS, whose shared library is loaded when the program starts
+//! ([`Backend::highs`]), or microlp, which is pure Rust and always there ([`Backend::microlp`]). [`Backend::best`]
+//! takes the former where it is found.
 //!
 //! Both stop when they are told to, and then give the best that they have: a program stopped early is not an error.
 //!

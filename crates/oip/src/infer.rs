@@ -128,7 +128,8 @@ impl InferRequest {
     }
 
     /// Whether what can be checked without knowing the model is right: the version is a number, parameters that the
-    /// server reads are of their kind, and no input or output is named twice. The codecs have done this with every request that they return.
+    /// server reads are of their kind, and no input or output is named twice. The codecs have done this with every
+    /// request that they return.
     ///
     /// Parameters that mean nothing here are ignored, as Triton does: its own (`triton_*`), and those of sequences
     /// (`sequence_id` and so on), which only concern models that keep state. Downbeat serves no such model.

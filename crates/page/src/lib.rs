@@ -1,7 +1,7 @@
 //! What every page that Downbeat draws shares: the shell and its style, headline tiles, figures, legends and tabs.
 //!
-//! A page is one file: it opens from disk, needs no network, prints, and follows the reader's colours. Every string passes through `maud`, which
-//! escapes it.
+//! A page is one file: it opens from disk, needs no network, prints, and follows the reader's colours. Every string
+//! passes through `maud`, which escapes it.
 
 #[cfg(test)]
 mod tests;

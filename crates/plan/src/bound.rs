@@ -7,8 +7,8 @@ use crate::solver::{Bound, Run};
 use crate::solvers::compact::Compact;
 use crate::solvers::raised;
 
-/// Each service alone on the slices that cost it least per request, a slice costing its share of the GPU's compute: what the MIG-serving
-/// paper compares with. It knows nothing of how slices fit together.
+/// Each service alone on the slices that cost it least per request, a slice costing its share of the GPU's compute:
+/// what the MIG-serving paper compares with. It knows nothing of how slices fit together.
 pub fn rule_free(problem: &Problem) -> Bound {
     let services = 0..problem.services.len();
     let cost: f64 =
@@ -33,7 +33,8 @@ pub(crate) fn slice_cost(problem: &Problem, slice: usize) -> f64 {
     pool.cost * f64::from(pool.gpu.profiles[kind.profile].compute) / f64::from(pool.gpu.compute)
 }
 
-/// The rule-free bound where slices have a share of compute to be counted by; of machines that are not GPUs, that one is needed.
+/// The rule-free bound where slices have a share of compute to be counted by; of machines that are not GPUs, that one
+/// is needed.
 pub(crate) fn rule_free_or_nothing(problem: &Problem) -> Bound {
     let is_gpu = problem.pools.iter().all(|pool| pool.gpu.units > 1);
     if is_gpu {

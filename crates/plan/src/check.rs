@@ -1,8 +1,8 @@
 //! The checker: does a plan do what it says? It shares no code with the solvers.
 //!
-//! It starts from the written plan and the measurements, and counts everything anew: slices against the GPU's table, batches against memory and
-//! SLO, throughput against demand. Under the rule `measured` the table of simulated goodput is taken as given; everything else is
-//! worked out here.
+//! It starts from the written plan and the measurements, and counts everything anew: slices against the GPU's table,
+//! batches against memory and SLO, throughput against demand. Under the rule `measured` the table of simulated goodput
+//! is taken as given; everything else is worked out here.
 
 mod pools;
 #[cfg(test)]

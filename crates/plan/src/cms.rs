@@ -1,9 +1,9 @@
 //! Configurable machine scheduling: the same problem without GPUs, for any blocks, configurations and demand tables.
 //!
-//! A machine is set to one of some configurations, each a multiset of blocks; a block of type i serves job j by its table's value; as few
-//! machines as possible are to serve every demand. MIG is the case in which blocks are slices. An instance is read from JSON ([`Cms`]) and becomes
-//! a [`Problem`], so that every solver works on it; the approximation algorithms of the theory are here, and work on GPUs as well where
-//! throughput is linear in the number of instances.
+//! A machine is set to one of some configurations, each a multiset of blocks; a block of type i serves job j by its
+//! table's value; as few machines as possible are to serve every demand. MIG is the case in which blocks are slices. An
+//! instance is read from JSON ([`Cms`]) and becomes a [`Problem`], so that every solver works on it; the approximation
+//! algorithms of the theory are here, and work on GPUs as well where throughput is linear in the number of instances.
 
 mod file;
 mod fixed;

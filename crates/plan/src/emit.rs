@@ -1,6 +1,7 @@
 //! Plans in the words of other tools: mig-parted, Kubernetes pods, dynamic resource allocation.
 //!
-//! YAML is written as JSON values, which YAML takes as they are: a name with a colon or a quote in it needs no rules of ours.
+//! YAML is written as JSON values, which YAML takes as they are: a name with a colon or a quote in it needs no rules of
+//! ours.
 
 mod dra;
 mod kubernetes;
@@ -28,7 +29,8 @@ fn label(name: &str) -> String {
     if trimmed.is_empty() { "service".to_owned() } else { trimmed.to_owned() }
 }
 
-/// A label for each service. Two whose names become the same are told apart: who selects pods by it gets those of one service.
+/// A label for each service. Two whose names become the same are told apart: who selects pods by it gets those of one
+/// service.
 fn labels(plan: &Plan) -> BTreeMap<&str, String> {
     let instances = plan.layout.iter().flat_map(|gpu| &gpu.instances);
     let services: BTreeSet<&str> = instances.map(|instance| instance.service.as_str()).collect();
@@ -43,8 +45,8 @@ fn labels(plan: &Plan) -> BTreeMap<&str, String> {
     labels
 }
 
-/// What a worker's container runs: it joins the server as a device of its slice's class, in a sub-cluster with its model's name, so that the server
-/// loads that model there and no other. `indent` is that of the container's keys.
+/// What a worker's container runs: it joins the server as a device of its slice's class, in a sub-cluster with its
+/// model's name, so that the server loads that model there and no other. `indent` is that of the container's keys.
 fn worker(gpu: &GpuLayout, instance: &Instance, indent: &str) -> String {
     let device = format!("cuda:0@{}/{}#{}", gpu.gpu_type, instance.profile, label(&instance.model));
     format!(

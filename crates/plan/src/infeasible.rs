@@ -129,7 +129,8 @@ fn least_slo(rule: Rule, latency_ms: f64) -> f64 {
     // The simulator's own answer is not known here; a batch that waits for another one is what it comes down to.
     let rule = if rule == Rule::Measured { Rule::Half } else { rule };
     let counts = |slo: f64| Curve::by_rule(rule, &[(1, latency_ms)], slo).is_some();
-    // Every rule counts a batch that takes less than half of the SLO; what is less is halved down to, whatever the scale.
+    // Every rule counts a batch that takes less than half of the SLO; what is less is halved down to, whatever the
+    // scale.
     let (mut low, mut high) = (latency_ms, (latency_ms * 2.001).min(f64::MAX));
     while high - low > (high * 1e-9).max(0.001) {
         let middle = low + (high - low) / 2.0;

@@ -1,8 +1,8 @@
 //! Of equally good plans, the one that leaves most GPUs of an older layout as they are.
 //!
-//! An integer program like the pattern model, with a number of GPUs kept for each way that the older layout has filled one: what they hold must still be
-//! wanted, and the rest must fit on as many new GPUs as the cost allows. Services choose among patterns near the best prices and patterns
-//! near what they have.
+//! An integer program like the pattern model, with a number of GPUs kept for each way that the older layout has filled
+//! one: what they hold must still be wanted, and the rest must fit on as many new GPUs as the cost allows. Services
+//! choose among patterns near the best prices and patterns near what they have.
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +33,8 @@ pub(crate) struct Kept {
 /// A way that GPUs of the older layout are filled: (service, kind of slice) and how many.
 type Content = BTreeMap<(usize, usize), u32>;
 
-/// Looks for an allocation as cheap as `known` that keeps more; `None` where none is found, or there are too many choices.
+/// Looks for an allocation as cheap as `known` that keeps more; `None` where none is found, or there are too many
+/// choices.
 pub(crate) fn keeping(
     problem: &Problem,
     run: &Run<'_>,
@@ -123,7 +124,8 @@ pub(crate) fn keeping(
 /// Old GPUs that hold the same.
 struct Family {
     gpus: Vec<u32>,
-    /// As what they can be kept: one for each pool of their type where they may be cut so. An older layout does not say which they are of.
+    /// As what they can be kept: one for each pool of their type where they may be cut so. An older layout does not say
+    /// which they are of.
     ways: Vec<Way>,
 }
 
@@ -151,7 +153,8 @@ fn families(problem: &Problem, from: &[GpuLayout]) -> Vec<Family> {
     families
 }
 
-/// What a GPU holds as one of this pool, in the problem's terms; `None` where it is none, or holds what the problem does not know.
+/// What a GPU holds as one of this pool, in the problem's terms; `None` where it is none, or holds what the problem
+/// does not know.
 fn way(problem: &Problem, gpu: &GpuLayout, pool: usize) -> Option<Way> {
     let mut content = Content::new();
     let mut slices = vec![0; problem.slices.len()];
@@ -179,7 +182,8 @@ fn limit_pools(problem: &Problem, program: &mut Program, gpus: &[Variable], keep
     }
 }
 
-/// What each service may have: what it has in the plan known, patterns near the best prices, and patterns near what it had.
+/// What each service may have: what it has in the plan known, patterns near the best prices, and patterns near what it
+/// had.
 fn patterns(
     problem: &Problem,
     run: &Run<'_>,
@@ -212,7 +216,8 @@ fn patterns(
     Some(patterns)
 }
 
-/// What a service had, with the cheapest slices added that it lacks, or without slices that it no longer needs: any one kind first.
+/// What a service had, with the cheapest slices added that it lacks, or without slices that it no longer needs: any one
+/// kind first.
 fn near(problem: &Problem, service: usize, had: &[u32], prices: &[f64]) -> Vec<Vec<u32>> {
     if !problem.is_served(service, had) {
         let mut rest = problem.clone();

@@ -1,8 +1,8 @@
 //! Partitions GPUs and places models: a problem in, a plan and a certificate out.
 //!
-//! [`Problem`] says what is wanted; [`plan()`] has a [`Solver`] solve it, lays the solution out on GPUs and has it checked; [`Plan`] is what
-//! is written down. The solvers ([`solvers`]) differ in speed and in what they prove; all of them decide counts of instances and
-//! GPUs ([`Allocation`]), because slices of a kind are interchangeable.
+//! [`Problem`] says what is wanted; [`plan()`] has a [`Solver`] solve it, lays the solution out on GPUs and has it
+//! checked; [`Plan`] is what is written down. The solvers ([`solvers`]) differ in speed and in what they prove; all of
+//! them decide counts of instances and GPUs ([`Allocation`]), because slices of a kind are interchangeable.
 //!
 //! Nothing here knows the simulator, reads a clock or prints. Throughput that must be measured comes through the trait
 //! [`Simulator`]; a solver is told when to stop through [`Run`].

@@ -12,7 +12,8 @@ use crate::problem::Problem;
 
 /// The layout without what cannot be, and a line for each GPU that this concerns.
 ///
-/// Of GPUs with one number the first counts. A GPU whose slices cannot lie as they are said to is there, but nothing on it stays.
+/// Of GPUs with one number the first counts. A GPU whose slices cannot lie as they are said to is there, but nothing on
+/// it stays.
 pub(crate) fn believed(problem: &Problem, from: &[GpuLayout]) -> (Vec<GpuLayout>, Vec<String>) {
     let mut numbers = BTreeSet::new();
     let mut notes = Vec::new();

@@ -19,7 +19,8 @@ const MOST_DRAWN: usize = 2_000;
 const FOOT: &str =
     "Planned by Downbeat; every plan has been checked against placement rules, memory, latency and demand.";
 
-/// Draws a plan: what it takes and what is proved, every service, every GPU. Every string passes through `maud`, which escapes it.
+/// Draws a plan: what it takes and what is proved, every service, every GPU. Every string passes through `maud`, which
+/// escapes it.
 pub fn page(problem: &Problem, plan: &Plan) -> String {
     let body = html! {
         (headline(plan))

@@ -1,8 +1,8 @@
 //! Who lies where: from counts to GPUs with slices at concrete starts.
 //!
-//! Slices of a kind are interchangeable, so that the counts of a plan leave open which instances share a GPU. Instances of a service are dealt over
-//! GPUs, and over nodes, so that as little as can be of a service is lost with one of them; and GPUs of an older layout that
-//! can stay as they are do.
+//! Slices of a kind are interchangeable, so that the counts of a plan leave open which instances share a GPU. Instances
+//! of a service are dealt over GPUs, and over nodes, so that as little as can be of a service is lost with one of them;
+//! and GPUs of an older layout that can stay as they are do.
 
 mod keep;
 mod spread;

@@ -67,8 +67,8 @@ pub struct GpuLayout {
     pub instances: Vec<Instance>,
 }
 
-/// Gives GPUs that do not say their index within their node the first ones that are free there, in the order of their numbers: right for a whole
-/// layout, as it was first planned.
+/// Gives GPUs that do not say their index within their node the first ones that are free there, in the order of their
+/// numbers: right for a whole layout, as it was first planned.
 pub fn number_devices(layout: &mut [GpuLayout]) {
     let mut taken: BTreeSet<(u32, u32)> =
         layout.iter().filter_map(|gpu| Some((gpu.node, gpu.device?))).collect();

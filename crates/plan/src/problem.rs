@@ -112,8 +112,8 @@ impl Problem {
         }
     }
 
-    /// Reads a problem from `text`. `origin` is the file it came from: messages name it, and paths in the text are relative to its
-    /// folder.
+    /// Reads a problem from `text`. `origin` is the file it came from: messages name it, and paths in the text are
+    /// relative to its folder.
     pub fn parse(text: &str, origin: &Path, simulator: &dyn Simulator) -> Result<Problem, ProblemError> {
         build::problem(text, origin, simulator)
     }
@@ -123,7 +123,8 @@ impl Problem {
         self.pools[self.configurations[configuration].pool].cost
     }
 
-    /// The slices of a GPU cut this way, of its own pool's kinds: a profile's index means nothing on the GPUs of another.
+    /// The slices of a GPU cut this way, of its own pool's kinds: a profile's index means nothing on the GPUs of
+    /// another.
     pub fn slices_of(&self, configuration: &Configuration) -> impl Iterator<Item = (Slice, u32)> {
         let own = |(slice, _): &(&Slice, &u32)| slice.pool == configuration.pool;
         self.slices.iter().zip(&configuration.slices).filter(own).map(|(slice, count)| (*slice, *count))
@@ -135,7 +136,8 @@ impl Problem {
         &self.pools[pool].gpu.profiles[profile].name
     }
 
-    /// The `(batch, latency_ms)` points of a service on a kind of slice that fit in its memory; `None` where it was not measured.
+    /// The `(batch, latency_ms)` points of a service on a kind of slice that fit in its memory; `None` where it was not
+    /// measured.
     pub fn points(&self, service: &Service, slice: Slice) -> Option<Vec<(u32, f64)>> {
         let pool = &self.pools[slice.pool];
         let class = build::class_of(pool, slice.profile)?;

@@ -8,7 +8,8 @@ use std::fmt;
 /// How throughput is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The largest b/l(b) over measured sizes with l(b) <= SLO. What the MIG-serving paper counts; it forgets that a batch must fill.
+    /// The largest b/l(b) over measured sizes with l(b) <= SLO. What the MIG-serving paper counts; it forgets that a
+    /// batch must fill.
     Paper,
     /// The same with 2 l(b) <= SLO: a request waits for one batch and runs in the next.
     Half,
@@ -82,7 +83,8 @@ pub struct Curve {
     steps: Vec<Step>,
     /// By the number of instances, from 1: the most that so many or fewer serve, per instance.
     best_rates_rps: Vec<f64>,
-    /// What each instance serves from so many on, past the steps; more every time. Before the first it is what the last step says.
+    /// What each instance serves from so many on, past the steps; more every time. Before the first it is what the last
+    /// step says.
     later: Vec<Stretch>,
 }
 
@@ -106,7 +108,8 @@ struct Stretch {
 /// No plan has more: a million GPUs of sixteen slices.
 const MOST_INSTANCES: u32 = 16_000_000;
 
-/// Up to this many instances a curve is written down one by one, which is the fastest to read; past them by [`Stretch`]es.
+/// Up to this many instances a curve is written down one by one, which is the fastest to read; past them by
+/// [`Stretch`]es.
 const LONGEST_CURVE: u32 = 48;
 
 impl Curve {
@@ -138,8 +141,8 @@ impl Curve {
         (!curve.steps.is_empty() && curve.best_rate() > 0.0).then_some(curve)
     }
 
-    /// By a rule that needs no simulator: over `(batch, latency_ms)` points that fit in memory. `None` where no batch meets the SLO
-    /// with any number of instances.
+    /// By a rule that needs no simulator: over `(batch, latency_ms)` points that fit in memory. `None` where no batch
+    /// meets the SLO with any number of instances.
     pub(crate) fn by_rule(rule: Rule, points: &[(u32, f64)], slo_ms: f64) -> Option<Curve> {
         let mut stretches: Vec<Stretch> = points
             .iter()

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! [`Repository::read`] makes a [`ModelDefinition`] of one: its configuration completed and checked against its files,
-//! with a notice for each setting that Downbeat takes but does otherwise. What it cannot serve as it is meant, it refuses,
-//! in one line that says where and what to change. A model that is refused does not hide the others.
+//! with a notice for each setting that Downbeat takes but does otherwise. What it cannot serve as it is meant, it
+//! refuses, in one line that says where and what to change. A model that is refused does not hide the others.
 
 mod complete;
 mod definition;

@@ -27,8 +27,8 @@ const HIGHER: f64 = 0.5;
 
 /// Decides how many devices of one class there should be.
 ///
-/// Told of [`Signals`] every few seconds, it answers each time. Whoever acts on the answer need not do so at once, or at
-/// all: what there is and what is coming is told by the next signals.
+/// Told of [`Signals`] every few seconds, it answers each time. Whoever acts on the answer need not do so at once, or
+/// at all: what there is and what is coming is told by the next signals.
 #[derive(Clone, Debug)]
 pub struct Autoscaler {
     settings: Settings,
@@ -50,7 +50,8 @@ pub struct Autoscaler {
     enough: Option<Tried>,
 }
 
-/// A number of devices, and the load that it was for: as it comes in, not as what was learned makes of it, which changes.
+/// A number of devices, and the load that it was for: as it comes in, not as what was learned makes of it, which
+/// changes.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     gpus: u32,

@@ -21,7 +21,8 @@ pub struct Decision {
     pub reserve: f64,
     /// Devices that were wanted, reserve included, at the worst moment of the calm time.
     pub needed_most: f64,
-    /// Devices that the traffic is expected to want when one that is asked for now would be there; `None` without a forecast.
+    /// Devices that the traffic is expected to want when one that is asked for now would be there; `None` without a
+    /// forecast.
     pub needed_ahead: Option<f64>,
     /// Devices' worth of time that was used, over the calm time.
     pub busy: f64,

@@ -2,8 +2,8 @@
 //!
 //! A scheduler that leaves devices idle on purpose makes idleness a truthful signal: device time is used in proportion
 //! to load, and load gathers on the first devices, so that what is spare is whole devices. And it knows, from arrival
-//! rates and profiles, how many devices the traffic keeps busy, before any request is late. An [`Autoscaler`] is told of
-//! both, as [`Signals`], and answers with a [`Decision`]:
+//! rates and profiles, how many devices the traffic keeps busy, before any request is late. An [`Autoscaler`] is told
+//! of both, as [`Signals`], and answers with a [`Decision`]:
 //!
 //! - *up*, at once, when the traffic needs more than there is, or when requests are lost (a bad rate of rho on N devices
 //!   asks for N * rho / (1 - rho) more);

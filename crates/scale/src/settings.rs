@@ -2,7 +2,8 @@
 
 use downbeat_sched::Span;
 
-/// How an [`Autoscaler`](crate::Autoscaler) is to behave. The defaults suit devices that take a minute or a few to come.
+/// How an [`Autoscaler`](crate::Autoscaler) is to behave. The defaults suit devices that take a minute or a few to
+/// come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Never fewer devices than this; at least 1.

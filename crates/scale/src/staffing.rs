@@ -40,8 +40,8 @@ pub(crate) struct Staffing {
     discount: Option<Discount>,
 }
 
-/// A load at which less is used than is reckoned to be needed: models that share devices fill batches that the reckoning, a
-/// model at a time, does not know of.
+/// A load at which less is used than is reckoned to be needed: models that share devices fill batches that the
+/// reckoning, a model at a time, does not know of.
 #[derive(Clone, Copy, Debug)]
 struct Discount {
     /// The load at which it was seen.
@@ -73,8 +73,8 @@ impl Staffing {
         self.busy(load) + self.reserve(load, now)
     }
 
-    /// Learns that `gpus` devices lost requests at this load although they were thought to be enough; `tried` where more of them
-    /// were known to be enough.
+    /// Learns that `gpus` devices lost requests at this load although they were thought to be enough; `tried` where
+    /// more of them were known to be enough.
     pub(crate) fn too_few(&mut self, load: Load, gpus: u32, tried: bool, now: Time) {
         let short = f64::from(gpus) + 0.75 - self.wanted(load, now);
         if short <= 0.0 || load.needed <= 0.0 {
@@ -92,7 +92,8 @@ impl Staffing {
         }
     }
 
-    /// Learns that devices were busy for only `busy` of what a load was reckoned to need, while there was enough of them.
+    /// Learns that devices were busy for only `busy` of what a load was reckoned to need, while there was enough of
+    /// them.
     pub(crate) fn used(&mut self, load: Load, busy: f64) {
         if load.needed > 0.0 {
             let used = (busy / load.needed).max(DISCOUNT_MIN);

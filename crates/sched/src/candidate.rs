@@ -24,15 +24,16 @@ pub struct Candidate {
     pub latency: Span,
     /// The highest priority among its requests.
     pub priority: Priority,
-    /// Whether as many rows wait as the model allows in a batch, or as others can wait for, so that there is nothing to wait for. The batch has fewer
-    /// where a request would have had to be split.
+    /// Whether as many rows wait as the model allows in a batch, or as others can wait for, so that there is nothing to
+    /// wait for. The batch has fewer where a request would have had to be split.
     pub full: bool,
     /// How many of a thousand requests the model lately lost.
     pub loss_permille: u16,
 }
 
 impl Candidate {
-    /// The candidate of `size` rows, the earliest due at `deadline`, where `reach` rows wait that there would be time for.
+    /// The candidate of `size` rows, the earliest due at `deadline`, where `reach` rows wait that there would be time
+    /// for.
     #[inline]
     pub(crate) fn new(
         class: ClassId,

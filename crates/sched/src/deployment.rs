@@ -111,8 +111,8 @@ impl Deployment {
         self.learn_takes_target(delays);
     }
 
-    /// The candidate of all that waits, and when its head will be given up if nothing starts before; `None` where there is
-    /// not time for all. What [`Model`](crate::model::Model) would compose, for the most common case by far.
+    /// The candidate of all that waits, and when its head will be given up if nothing starts before; `None` where there
+    /// is not time for all. What [`Model`](crate::model::Model) would compose, for the most common case by far.
     #[inline]
     pub(crate) fn candidate_of(
         &self,
@@ -145,8 +145,9 @@ impl Deployment {
         Some((candidate, head_lost_after))
     }
 
-    /// Up to how many rows a batch of all that waits may grow without a word to the matchmaker, and until when: its window
-    /// does not open by then, with `notice` to spare. At most to a multiple, so that the matchmaker is never far off.
+    /// Up to how many rows a batch of all that waits may grow without a word to the matchmaker, and until when: its
+    /// window does not open by then, with `notice` to spare. At most to a multiple, so that the matchmaker is never far
+    /// off.
     #[inline]
     pub(crate) fn quiet_growth(
         &self,

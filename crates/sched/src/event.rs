@@ -95,8 +95,8 @@ impl Delays {
 pub enum Event {
     /// A request came in.
     Arrived(Request),
-    /// A client went away. Carries the request exactly as it arrived. A request that already runs is let finish, and the
-    /// caller discards its result; if its device fails, it is answered [`Outcome::Cancelled`] and not run again.
+    /// A client went away. Carries the request exactly as it arrived. A request that already runs is let finish, and
+    /// the caller discards its result; if its device fails, it is answered [`Outcome::Cancelled`] and not run again.
     Cancelled(Request),
     /// A device finished a batch.
     BatchFinished {

@@ -95,8 +95,8 @@ impl Gpu {
         true
     }
 
-    /// Strikes off a batch that has just finished. `false` where the device was not sent it: word of a batch from before
-    /// the device failed and came back.
+    /// Strikes off a batch that has just finished. `false` where the device was not sent it: word of a batch from
+    /// before the device failed and came back.
     pub(crate) fn finish(&mut self, batch: BatchId, now: Time) -> bool {
         let Some(at) = self.outstanding().iter().position(|sent| sent.batch == batch) else { return false };
         self.sent.copy_within(at + 1.., at);

@@ -90,8 +90,9 @@ impl<K: Ord + Copy> KeyedHeap<K> {
         true
     }
 
-    /// Fills a hole with an entry from the end. It most likely belongs near the end, so that comparing it with both children
-    /// on the way down would be in vain: the smaller child moves up all the way, and the entry rises from the bottom.
+    /// Fills a hole with an entry from the end. It most likely belongs near the end, so that comparing it with both
+    /// children on the way down would be in vain: the smaller child moves up all the way, and the entry rises from the
+    /// bottom.
     fn refill(&mut self, hole: usize, entry: (K, u32)) {
         let mut at = hole;
         loop {

@@ -42,7 +42,8 @@ struct View {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) rows: u32,
-    /// The rows that there is both time and something waiting for: more than `rows` where the next request does not fit.
+    /// The rows that there is both time and something waiting for: more than `rows` where the next request does not
+    /// fit.
     pub(crate) reach: u32,
     /// Whether something is left waiting that nothing may overtake.
     pub(crate) blocked: bool,
@@ -87,8 +88,8 @@ impl View {
         self.alive == queue.rows() && self.suffix == queue.rows()
     }
 
-    /// Takes back that the tickets past `ticket` were given up. Those that still must be will be as soon as they are the
-    /// head.
+    /// Takes back that the tickets past `ticket` were given up. Those that still must be will be as soon as they are
+    /// the head.
     fn judge_again_from(&mut self, ticket: Ticket, queue: &DeadlineQueue) {
         let given_up = queue.iter_after(Some(ticket)).take_while(|other| Some(other.ticket) <= self.given_up);
         self.alive += given_up.map(|entry| u64::from(entry.rows)).sum::<u64>();

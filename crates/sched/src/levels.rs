@@ -10,8 +10,8 @@ const LEVELS_TOLD: usize = 3;
 
 /// The need of the highest levels, each with all above it. Everyone else shares the need of all.
 ///
-/// Nothing as long as all traffic is of one level. A level and what it needs, in millionths of a device, are one number, to be carried to
-/// other threads.
+/// Nothing as long as all traffic is of one level. A level and what it needs, in millionths of a device, are one
+/// number, to be carried to other threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HigherNeeds([u64; LEVELS_TOLD]);
 

@@ -4,13 +4,13 @@
 //! it is split as Symphony's is: each model keeps its queue and offers the batch it would run next, a
 //! [`Candidate`]; one matchmaker decides from the candidates alone which model gets which device.
 //!
-//! A candidate of size b whose earliest deadline is d is best sent in the window from `frontrun` = d - l(b+1) to `latest`
-//! = d - l(b): before it, one more request could still join for free; after it, the head misses. So batches are as large
-//! as deadlines allow, and a device is left idle on purpose while no window is open. When a window opens is the choice
-//! of a [`Policy`].
+//! A candidate of size b whose earliest deadline is d is best sent in the window from `frontrun` = d - l(b+1) to
+//! `latest` = d - l(b): before it, one more request could still join for free; after it, the head misses. So batches
+//! are as large as deadlines allow, and a device is left idle on purpose while no window is open. When a window opens
+//! is the choice of a [`Policy`].
 //!
-//! A request is one row of a batch or several ([`Request::rows`]), and is never split. Sizes, rates and needs count rows;
-//! limits of queues and lost requests count requests.
+//! A request is one row of a batch or several ([`Request::rows`]), and is never split. Sizes, rates and needs count
+//! rows; limits of queues and lost requests count requests.
 //!
 //! ```
 //! use downbeat_sched::*;

@@ -14,9 +14,9 @@ const MOST: f64 = 2.0;
 
 /// A factor on latencies with which all but a few batches are in time, learned from those that were late.
 ///
-/// One step per batch: at rest, the few steps up and the many small steps down cancel. What keeps to its profile needs no
-/// margin, and neither does what starts early for another reason. After a disturbance the margin is forgotten within some
-/// hundred batches.
+/// One step per batch: at rest, the few steps up and the many small steps down cancel. What keeps to its profile needs
+/// no margin, and neither does what starts early for another reason. After a disturbance the margin is forgotten within
+/// some hundred batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Margin(f64);
 

@@ -14,12 +14,12 @@ use crate::{CLASS_LIMIT, ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Pr
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
 ///
 /// A candidate whose window has opened takes an idle device, or waits for one in the order of `latest`. A device that
-/// is about to become free is given away ahead of time, so that the batch is there when it does. The last idle device is
-/// kept from batches that are early and would hold it for longer than others can wait.
+/// is about to become free is given away ahead of time, so that the batch is there when it does. The last idle device
+/// is kept from batches that are early and would hold it for longer than others can wait.
 ///
 /// Its counterpart is the [`Shard`](crate::Shard), which has the requests. Each grant must be followed by
-/// [`sent`](Self::sent) or [`declined`](Self::declined); until then its device is given to nobody else, so that the shard may be on another
-/// thread and take its time.
+/// [`sent`](Self::sent) or [`declined`](Self::declined); until then its device is given to nobody else, so that the
+/// shard may be on another thread and take its time.
 #[derive(Clone, Debug)]
 pub struct Matchmaker<P: Policy> {
     policy: P,
@@ -189,7 +189,8 @@ impl<P: Policy> Matchmaker<P> {
         (0..self.pools.len()).find_map(|class| self.grant_in(ClassId(class as u16), now))
     }
 
-    /// The same for the most common case: one class of devices, some of them idle, and one window that is open, or none.
+    /// The same for the most common case: one class of devices, some of them idle, and one window that is open, or
+    /// none.
     #[inline]
     fn grant_only(&mut self, now: Time) -> Result<Option<Grant>, Crowd> {
         let Matchmaker { policy, pools, posted, fleet, .. } = self;
@@ -255,8 +256,8 @@ impl<P: Policy> Matchmaker<P> {
         Some(Grant { model, gpu: id, life, class, free_at, reason: reason::<P>(&candidate, now) })
     }
 
-    /// Where a model could also have an idle device of a slower class, that class gives away first, in its own order: a model
-    /// with a choice must not overtake a more urgent one without.
+    /// Where a model could also have an idle device of a slower class, that class gives away first, in its own order: a
+    /// model with a choice must not overtake a more urgent one without.
     #[inline]
     fn slower_class(&self, model: u32, class: ClassId) -> Option<ClassId> {
         let posted = &self.posted[model as usize];

@@ -256,8 +256,8 @@ impl<D: DropRule> Model<D> {
         }
     }
 
-    /// The same for the most common case: one class, one priority, and time for all that waits. `false` where that is not
-    /// so; nothing but the plan is changed then.
+    /// The same for the most common case: one class, one priority, and time for all that waits. `false` where that is
+    /// not so; nothing but the plan is changed then.
     #[inline]
     fn offer_whole(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) -> bool {
         let Cluster { delays, present, notice, outlook } = *cluster;
@@ -319,8 +319,8 @@ impl<D: DropRule> Model<D> {
         Some(candidate)
     }
 
-    /// What [`compose`](Self::compose) gives in the most common case: one class, one priority, a device that is idle, and time
-    /// for all that waits.
+    /// What [`compose`](Self::compose) gives in the most common case: one class, one priority, a device that is idle,
+    /// and time for all that waits.
     fn whole_on_idle(&mut self, now: Time, free_at: Time, delays: &Delays) -> Option<Candidate> {
         let ([deployment], [lane]) = (&self.deployments[..], &mut self.lanes[..]) else { return None };
         let whole = lane.whole().filter(|_| free_at <= now)?;

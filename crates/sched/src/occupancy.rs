@@ -6,8 +6,8 @@ use downbeat_profile::Span;
 
 /// The device time of the batches lately started on a class of devices, by octaves of their latency.
 ///
-/// Tells how long all devices may be held at once. With one device that is the longest batch; with many, a few long batches
-/// hold a few devices, and the others come free as often as short batches end.
+/// Tells how long all devices may be held at once. With one device that is the longest batch; with many, a few long
+/// batches hold a few devices, and the others come free as often as short batches end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occupancy {
     octaves: [Octave; OCTAVES],
@@ -53,10 +53,11 @@ impl Occupancy {
         octave.time_ns += latency.as_nanos() as f64;
     }
 
-    /// The longest batches, to an octave, that hold all of `gpus` busy devices at once for more than `part` of the time.
+    /// The longest batches, to an octave, that hold all of `gpus` busy devices at once for more than `part` of the
+    /// time.
     ///
-    /// A busy device is held by a batch of at least some length for the share of device time that such batches have; all
-    /// of them at once for that share to the power of their number.
+    /// A busy device is held by a batch of at least some length for the share of device time that such batches have;
+    /// all of them at once for that share to the power of their number.
     pub(crate) fn longest_holding_all(&mut self, gpus: u32, part: f64) -> Span {
         if self.share_of != (gpus, part) {
             self.share_of = (gpus, part);

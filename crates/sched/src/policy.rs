@@ -65,7 +65,8 @@ pub trait Outlook {
     /// [`Pressure::longest`] of a class.
     fn longest(&self, class: ClassId) -> Span;
 
-    /// How long before its frontrun the window of a candidate of `latency` opens, of a model that needs `own` devices itself.
+    /// How long before its frontrun the window of a candidate of `latency` opens, of a model that needs `own` devices
+    /// itself.
     fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span;
 }
 
@@ -74,8 +75,8 @@ pub trait Outlook {
 pub struct Room {
     /// How many times what it needs it may use for a while; infinite where nothing is needed.
     pub headroom: f64,
-    /// How dear the devices' time is to it, from 0 to 1: 1 where it has the devices to itself and requests are lost, next to nothing where
-    /// others need half of them.
+    /// How dear the devices' time is to it, from 0 to 1: 1 where it has the devices to itself and requests are lost,
+    /// next to nothing where others need half of them.
     pub want: f64,
     /// The rule that is followed there.
     pub stance: Stance,
@@ -97,13 +98,14 @@ pub struct Pressure {
     pub all_busy: f64,
     /// How long the requests of the least patient model can wait for a device, of those that can at all.
     pub patience: Span,
-    /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is in use
-    /// belongs to models that take turns with themselves.
+    /// How randomly devices are taken: 1 where they are in use as if batches came at random, less where most of what is
+    /// in use belongs to models that take turns with themselves.
     pub randomness: f64,
-    /// The share of requests that models lately lost, a mean over the batches that they started. Only kept up where `all_busy` is
-    /// above 0.
+    /// The share of requests that models lately lost, a mean over the batches that they started. Only kept up where
+    /// `all_busy` is above 0.
     pub loss: f64,
-    /// How long the requests of those models can wait for a device: a mean over the lost ones; of the least patient model where none is lost.
+    /// How long the requests of those models can wait for a device: a mean over the lost ones; of the least patient
+    /// model where none is lost.
     pub losers_patience: Span,
     /// The need of the higher levels alone, where there are several.
     pub higher: HigherNeeds,
@@ -177,9 +179,9 @@ impl Need {
 
     /// How much the number of devices in use varies, in millionths, if batches leave evenly spaced.
     ///
-    /// A model that needs less than a device has one in use for that part of the time, n, and the variance is n (1 - n). One
-    /// that needs more takes turns with itself: it has as many in use as it needs, or one more, at most a quarter. From half a
-    /// device on it is a quarter, because nobody is that even.
+    /// A model that needs less than a device has one in use for that part of the time, n, and the variance is n (1 -
+    /// n). One that needs more takes turns with itself: it has as many in use as it needs, or one more, at most a
+    /// quarter. From half a device on it is a quarter, because nobody is that even.
     pub fn scatter_millionths(self) -> u64 {
         let part = self.mean.min(500_000);
         part * (1_000_000 - part) / 1_000_000
@@ -203,12 +205,12 @@ impl Need {
 }
 
 impl Pressure {
-    /// What happens for less than this part of the time can be relied on not to happen: half of what an objective of 99 %
-    /// allows.
+    /// What happens for less than this part of the time can be relied on not to happen: half of what an objective of 99
+    /// % allows.
     pub const ALL_BUSY_MAX: f64 = 0.005;
 
-    /// The share of lost requests from which on they count for as much as they ever do: a tenth of what an objective of 99 %
-    /// allows, so that something is done before it is too late.
+    /// The share of lost requests from which on they count for as much as they ever do: a tenth of what an objective of
+    /// 99 % allows, so that something is done before it is too late.
     const LOSS_FULL: f64 = 0.001;
 
     /// How many standard deviations of what bursts need count as random.
@@ -244,8 +246,9 @@ impl Pressure {
 
     /// [`randomness`](Pressure::randomness) where the models' [`scatter`](Need::scatter_millionths) adds up to this.
     ///
-    /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even ones
-    /// have what the models scatter, and bursts come on top. Where more is needed than there is, nobody gets a turn when it is due.
+    /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even
+    /// ones have what the models scatter, and bursts come on top. Where more is needed than there is, nobody gets a
+    /// turn when it is due.
     pub(crate) fn reckon_randomness(need: Need, scatter_millionths: u64, gpus: u32) -> f64 {
         let bursts = need.variance.saturating_mul(Self::BURST_DEVIATIONS * Self::BURST_DEVIATIONS);
         let millionths = scatter_millionths.saturating_add(bursts);
@@ -253,10 +256,12 @@ impl Pressure {
         if too_few || millionths >= need.mean { 1.0 } else { millionths as f64 / need.mean as f64 }
     }
 
-    /// How much a model of this level, which needs `own` devices, may use. What is below gets what is left, and presses nobody.
+    /// How much a model of this level, which needs `own` devices, may use. What is below gets what is left, and presses
+    /// nobody.
     ///
     /// A model alone may use all that is spare. Of several that are in want at different times, each may use more than
-    /// its share: what independent ones need beyond their mean adds up like square roots, so of the spare devices one has the root of its share.
+    /// its share: what independent ones need beyond their mean adds up like square roots, so of the spare devices one
+    /// has the root of its share.
     pub fn room(&self, level: Priority, own: Need) -> Room {
         let need = self.higher.of(level).unwrap_or_else(|| self.need.mean());
         let all = f64::from(self.gpus) / need;

@@ -222,7 +222,8 @@ impl<P: Policy> Pool<P> {
         self.busy.remove(gpu.0);
     }
 
-    /// Puts a device of this class where it belongs: to those that are idle, to those that take one more batch, or nowhere.
+    /// Puts a device of this class where it belongs: to those that are idle, to those that take one more batch, or
+    /// nowhere.
     #[inline]
     pub(crate) fn place(&mut self, id: GpuId, gpu: &Gpu) {
         if gpu.leaving || gpu.reserved || !gpu.takes_more() {
@@ -306,7 +307,8 @@ mod tests {
         assert_eq!(pool.pressure().losers_patience.as_millis_f64().round(), 30.0);
     }
 
-    /// The second loses three times as much as the third: (3 * 10 + 30) / 4 = 15 ms. Then only the second loses, and then nobody.
+    /// The second loses three times as much as the third: (3 * 10 + 30) / 4 = 15 ms. Then only the second loses, and
+    /// then nobody.
     #[test]
     fn losses_are_a_mean_over_the_last_few_hundred_batches_and_so_is_who_lost() {
         let mut pool = pool();

@@ -39,8 +39,9 @@ impl Entry {
 
 /// Entries in the order of their tickets.
 ///
-/// Kept in runs of a few dozen. Deadlines of one model mostly arrive in order and leave in order, so that the common cases
-/// are an append to the last run and a step in the first; anything else costs O(log n) and the move of half a run.
+/// Kept in runs of a few dozen. Deadlines of one model mostly arrive in order and leave in order, so that the common
+/// cases are an append to the last run and a step in the first; anything else costs O(log n) and the move of half a
+/// run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadlineQueue {
     /// In order; none is empty.

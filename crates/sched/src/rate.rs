@@ -93,9 +93,9 @@ impl ArrivalRate {
 
     /// The squared coefficient of variation of the gaps: about 1 for Poisson arrivals, more where they come in bursts.
     ///
-    /// The number of rows in a span varies by the number of requests, each of which counts as many rows, and by how much
-    /// requests differ: with m rows on average and m2 their mean square, the dispersion past 1 counts m times, and m2/m - m
-    /// is added. That all requests have many rows makes no burst.
+    /// The number of rows in a span varies by the number of requests, each of which counts as many rows, and by how
+    /// much requests differ: with m rows on average and m2 their mean square, the dispersion past 1 counts m times, and
+    /// m2/m - m is added. That all requests have many rows makes no burst.
     pub(crate) fn dispersion(&self) -> f64 {
         let mean_squared = self.gap_ns * self.gap_ns;
         let gaps = if mean_squared > 0.0 {
@@ -200,8 +200,8 @@ mod tests {
         assert_eq!(rate.mean_rows(), 4);
     }
 
-    /// Gaps of 0 and 2 ms in turn vary like Poisson arrivals: a mean of 1 and a mean square of 2. So do requests of 4 rows
-    /// each; those of 1 and 9 rows in turn have a mean of 5 and a mean square of 41.
+    /// Gaps of 0 and 2 ms in turn vary like Poisson arrivals: a mean of 1 and a mean square of 2. So do requests of 4
+    /// rows each; those of 1 and 9 rows in turn have a mean of 5 and a mean square of 41.
     #[test]
     fn requests_of_very_different_rows_are_bursts_and_those_of_many_rows_are_not() {
         let dispersion = |sizes: [u32; 2]| {

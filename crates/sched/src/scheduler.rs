@@ -89,8 +89,8 @@ impl<P: Policy> Scheduler<P> {
         self.shard.waiting(model)
     }
 
-    /// How many devices of `class` the traffic of all models keeps busy on average, if each runs the largest batches that
-    /// it can sustain: a signal for scaling. More than there are where there are too few. Costs a lookup.
+    /// How many devices of `class` the traffic of all models keeps busy on average, if each runs the largest batches
+    /// that it can sustain: a signal for scaling. More than there are where there are too few. Costs a lookup.
     pub fn needed(&self, class: ClassId) -> f64 {
         self.need(class).mean()
     }

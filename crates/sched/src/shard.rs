@@ -14,14 +14,15 @@ use crate::{
     RequestId, Time,
 };
 
-/// Deadlines past this, 292 years from the origin, count as this, so that no feasible batch is near the end of the clock,
-/// where sums saturate and an impossible batch would look possible.
+/// Deadlines past this, 292 years from the origin, count as this, so that no feasible batch is near the end of the
+/// clock, where sums saturate and an impossible batch would look possible.
 const LAST_DEADLINE: Time = Time::from_nanos(1 << 63);
 
 /// Some models with their requests, waiting and running: the half of the scheduler that requests touch.
 ///
-/// Its counterpart is the [`Matchmaker`](crate::Matchmaker), which has the devices. The two know each other only by what one says and the
-/// other is told, so that they can be on one thread, as in [`Scheduler`](crate::Scheduler), or on several.
+/// Its counterpart is the [`Matchmaker`](crate::Matchmaker), which has the devices. The two know each other only by
+/// what one says and the other is told, so that they can be on one thread, as in [`Scheduler`](crate::Scheduler), or on
+/// several.
 ///
 /// After anything that changes what a model has waiting, its [`offer`](Self::offer) is to be asked for and told to the
 /// matchmaker; for several changes of one model at one time, once is enough.
@@ -83,8 +84,8 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// Adds a model, or gives one that is here another specification: what waits goes on waiting. `false` for a number that
-    /// is refused.
+    /// Adds a model, or gives one that is here another specification: what waits goes on waiting. `false` for a number
+    /// that is refused.
     pub fn add(&mut self, model: ModelId, mut spec: ModelSpec) -> bool {
         if model.0 >= ID_LIMIT {
             return false;
@@ -115,8 +116,8 @@ impl<P: Policy> Shard<P> {
         known.map(|known| known.set_profile(class, profile)).is_some()
     }
 
-    /// Learns of which classes there is a device. Returns those that have changed: models deployed on one of them are to
-    /// make a new offer.
+    /// Learns of which classes there is a device. Returns those that have changed: models deployed on one of them are
+    /// to make a new offer.
     pub fn set_present(&mut self, present: ClassSet) -> ClassSet {
         let changed = self.present.difference(present);
         self.present = present;
@@ -138,8 +139,9 @@ impl<P: Policy> Shard<P> {
         self.model(model).map_or(0, Model::waiting)
     }
 
-    /// Asks for fewer offers from now on: a request that joins others long before their window opens, `notice` and more, asks
-    /// for none. What is granted is the same, since a batch is formed anew when it is. The matchmaker sees the smaller batch meanwhile.
+    /// Asks for fewer offers from now on: a request that joins others long before their window opens, `notice` and
+    /// more, asks for none. What is granted is the same, since a batch is formed anew when it is. The matchmaker sees
+    /// the smaller batch meanwhile.
     pub fn be_brief(&mut self, notice: Span) {
         self.notice = Some(notice);
     }
@@ -152,7 +154,8 @@ impl<P: Policy> Shard<P> {
         if is_bounded(request) { model.arrive(now, request) } else { model.arrive(now, &bounded(request)) }
     }
 
-    /// Takes a request whose client has gone out of its queue; `false` where it does not wait. If it runs, that is noted.
+    /// Takes a request whose client has gone out of its queue; `false` where it does not wait. If it runs, that is
+    /// noted.
     pub fn cancel(&mut self, request: &Request) -> bool {
         let request = bounded(request);
         let waited = self.model_mut(request.model).is_some_and(|model| model.cancel(&request));
@@ -186,8 +189,8 @@ impl<P: Policy> Shard<P> {
         self.alarms.peek().map_or(Time::NEVER, |(at, _)| at)
     }
 
-    /// Carries out a grant: forms the batch again for this very device, with what has arrived meanwhile. `None` where nothing
-    /// can run on it.
+    /// Carries out a grant: forms the batch again for this very device, with what has arrived meanwhile. `None` where
+    /// nothing can run on it.
     pub fn take(&mut self, now: Time, grant: &Grant) -> Option<Taken<'_>> {
         let Grant { model, class, free_at, .. } = *grant;
         let known = self.models.get_mut(model.0 as usize)?.as_mut()?;
@@ -232,9 +235,9 @@ impl<P: Policy> Shard<P> {
         true
     }
 
-    /// A batch was lost with its device: those of its requests that are to run `again` go back into their queue. Those that
-    /// are not, or that nobody waits for any more, are told to `cancelled`, those whose model is not here to `homeless`.
-    /// Returns the model, which is to make a new offer; `None` where the batch is not here.
+    /// A batch was lost with its device: those of its requests that are to run `again` go back into their queue. Those
+    /// that are not, or that nobody waits for any more, are told to `cancelled`, those whose model is not here to
+    /// `homeless`. Returns the model, which is to make a new offer; `None` where the batch is not here.
     pub fn lose(
         &mut self,
         batch: BatchId,

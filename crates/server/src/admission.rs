@@ -76,8 +76,8 @@ impl Permit {
         self.change(|held| held.saturating_add(bytes))
     }
 
-    /// Holds so many bytes, whether there is room or not. For answers, which are there already: one that was computed is
-    /// not thrown away, but while there are too many, nothing new comes in.
+    /// Holds so many bytes, whether there is room or not. For answers, which are there already: one that was computed
+    /// is not thrown away, but while there are too many, nothing new comes in.
     pub(crate) fn insist(&self, bytes: u64) {
         let mut held = self.place.held.lock().unwrap_or_else(PoisonError::into_inner);
         let all = &self.place.admission.bytes;

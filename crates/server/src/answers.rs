@@ -45,7 +45,8 @@ impl Service for Core {
                 place.insist(response.outputs.iter().map(|output| output.data.len() as u64).sum());
                 return Ok(response);
             }
-            // Between looking it up and asking it, the model was unloaded, or loaded anew: then another takes its place.
+            // Between looking it up and asking it, the model was unloaded, or loaded anew: then another takes its
+            // place.
             match self.catalogue.find(&request.model, &request.version) {
                 Ok(other) if other.instance != served.instance => (served, request.inputs) = (other, inputs),
                 _ => {
@@ -161,8 +162,8 @@ impl Core {
         found.inspect_err(|failure| self.metrics.rejected(failure.reason))
     }
 
-    /// Has a version of a model run a request, of which it takes the inputs. `None` where the model was withdrawn before
-    /// the request could come in.
+    /// Has a version of a model run a request, of which it takes the inputs. `None` where the model was withdrawn
+    /// before the request could come in.
     async fn ask(
         &self,
         served: &Served,

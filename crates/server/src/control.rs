@@ -189,7 +189,8 @@ impl Control {
         match notice {
             Notice::Up(worker) => self.worker_up(worker),
             Notice::Unfit { name, is_child, trouble } => {
-                // Until it has been told to load anything the server is still starting, and ends with that as its last word.
+                // Until it has been told to load anything the server is still starting, and ends with that as its last
+                // word.
                 if !is_child || self.next_instance > 0 {
                     tracing::error!(worker = name, "a worker cannot work: {trouble}");
                 }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::subcluster::{Subcluster, SubclusterError};
 
-/// Devices of one kind: `cpu`, `cpu:2`, `cuda:0`, `tensorrt:1`, `emulated:8`, each with an optional class and sub-cluster:
-/// `cuda:0@h200/7g#vision`. `none` stands for no device.
+/// Devices of one kind: `cpu`, `cpu:2`, `cuda:0`, `tensorrt:1`, `emulated:8`, each with an optional class and
+/// sub-cluster: `cuda:0@h200/7g#vision`. `none` stands for no device.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct DeviceSpec {

@@ -6,9 +6,9 @@
 //!                                 its requests, its streams
 //! ```
 //!
-//! [`Dispatcher`] holds the tensors and the clients' ends of all requests, by the model that they are for. Whoever has to say
-//! something does it on their own thread; the scheduler's threads only decide. Like the scheduler, all of it is told what
-//! time it is, so that tests run it in virtual time; [`Runtime`] gives it threads and a clock.
+//! [`Dispatcher`] holds the tensors and the clients' ends of all requests, by the model that they are for. Whoever has
+//! to say something does it on their own thread; the scheduler's threads only decide. Like the scheduler, all of it is
+//! told what time it is, so that tests run it in virtual time; [`Runtime`] gives it threads and a clock.
 
 mod correction;
 mod departure;

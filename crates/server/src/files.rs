@@ -1,7 +1,8 @@
 //! The files of a version of a model, and whether they are still what they were.
 //!
-//! What a model is, is settled when it is loaded. A worker that comes later, in place of one that died, must load the same, or
-//! one version would be two models: so the files are noted when the model is loaded, and whoever reads them later checks.
+//! What a model is, is settled when it is loaded. A worker that comes later, in place of one that died, must load the
+//! same, or one version would be two models: so the files are noted when the model is loaded, and whoever reads them
+//! later checks.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};

@@ -1,8 +1,8 @@
 //! Between the server and its workers: one TCP connection per worker process, framed messages both ways.
 //!
 //! A frame is a header (a protobuf message that says what it is) and a payload (tensors, or a piece of a file), so that
-//! the bulk is never copied into a message. The inputs of a batch are written input by input, and within each request by
-//! request: what the worker reads is already the batch's tensor.
+//! the bulk is never copied into a message. The inputs of a batch are written input by input, and within each request
+//! by request: what the worker reads is already the batch's tensor.
 
 mod connection;
 mod frame;

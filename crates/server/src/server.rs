@@ -305,8 +305,8 @@ const WORKERS_LATE: Duration = Duration::from_secs(10);
 /// How many such lines there are before models are loaded on the workers that are there, if any is.
 const WORKERS_GIVEN_UP: u32 = 3;
 
-/// Waits until the server's own workers have connected. One that never does is said, and in the end not waited for: when
-/// it comes, it loads what the others have.
+/// Waits until the server's own workers have connected. One that never does is said, and in the end not waited for:
+/// when it comes, it loads what the others have.
 async fn await_workers(workers: usize, mut standing: watch::Receiver<Standing>) -> Result<(), ServerError> {
     let settled = |standing: &Standing| standing.workers >= workers || standing.trouble.is_some();
     for lines in 1.. {
@@ -421,8 +421,8 @@ fn reachable(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Among how many threads the scheduler divides the models. One that does everything is enough for what the frontends of some
-/// dozens of cores can take in, and costs less than several that hand things to each other.
+/// Among how many threads the scheduler divides the models. One that does everything is enough for what the frontends
+/// of some dozens of cores can take in, and costs less than several that hand things to each other.
 fn scheduler_threads(settings: &Settings) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match settings.scheduler_threads {

@@ -15,8 +15,8 @@ use crate::admission::Permit;
 
 /// The server behind the frontends.
 pub trait Service: Send + Sync + 'static {
-    /// Runs a request. `place` is its place in the server, which then is the answer's: whoever writes the answer keeps it
-    /// until that is done. `timeout` is what the transport allows (`grpc-timeout`), counted from now. Dropping the
+    /// Runs a request. `place` is its place in the server, which then is the answer's: whoever writes the answer keeps
+    /// it until that is done. `timeout` is what the transport allows (`grpc-timeout`), counted from now. Dropping the
     /// future cancels the request.
     fn infer(
         &self,

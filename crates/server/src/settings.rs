@@ -152,7 +152,8 @@ macro_rules! settings {
 settings! {
     /// The model repository, a folder in Triton's layout
     model_repository / "DOWNBEAT_MODEL_REPOSITORY" (value_name = "DIR"): PathBuf = PathBuf::new();
-    /// A device to run models on: cpu, cpu:2 (two workers), cuda:0, tensorrt:0, emulated:8, each with an optional @class and #subcluster; none for workers elsewhere only. May be repeated
+    /// A device to run models on: cpu, cpu:2 (two workers), cuda:0, tensorrt:0, emulated:8, each with an optional
+    /// @class and #subcluster; none for workers elsewhere only. May be repeated
     device / "DOWNBEAT_DEVICE" (value_name = "DEVICE", value_delimiter = ','): Vec<DeviceSpec> = kinds::default_devices();
     /// Which models are in which sub-cluster: a file as `downbeat plan subclusters --format json` writes it
     subclusters / "DOWNBEAT_SUBCLUSTERS" (value_name = "JSON"): PathBuf = PathBuf::new();
@@ -168,15 +169,18 @@ settings! {
     worker_address / "DOWNBEAT_WORKER_ADDRESS" (value_name = "IP"): std::net::IpAddr = std::net::Ipv4Addr::LOCALHOST.into();
     /// The port for workers; 0 for a free one
     worker_port / "DOWNBEAT_WORKER_PORT" (value_name = "PORT"): u16 = 0;
-    /// What workers from elsewhere must show; empty for a new secret at every start, which only the server's own workers know
+    /// What workers from elsewhere must show; empty for a new secret at every start, which only the server's own
+    /// workers know
     worker_token / "DOWNBEAT_WORKER_TOKEN" (value_name = "TOKEN", hide_env_values = true): String = String::new();
     /// The SLO of models that set none: from arrival to answer, in milliseconds
     default_slo_ms / "DOWNBEAT_DEFAULT_SLO_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
-    /// A batch is held back for more requests no longer than this after its first one came, however long its SLO, in milliseconds
+    /// A batch is held back for more requests no longer than this after its first one came, however long its SLO, in
+    /// milliseconds
     max_wait_ms / "DOWNBEAT_MAX_WAIT_MS" (value_name = "MS", allow_negative_numbers = true): f64 = 100.0;
     /// Requests that may wait for one model at once; one more is answered 429 / RESOURCE_EXHAUSTED
     queue_limit / "DOWNBEAT_QUEUE_LIMIT" (value_name = "N"): usize = 8192;
-    /// Requests and answers that the server holds at once, with what is still coming in or going out, in MiB; more is answered 429 / RESOURCE_EXHAUSTED
+    /// Requests and answers that the server holds at once, with what is still coming in or going out, in MiB; more is
+    /// answered 429 / RESOURCE_EXHAUSTED
     pending_max_mib / "DOWNBEAT_PENDING_MAX_MIB" (value_name = "MIB"): u64 = 1024;
     /// The largest request, in MiB; a larger one is answered 413 / RESOURCE_EXHAUSTED
     message_max_mib / "DOWNBEAT_MESSAGE_MAX_MIB" (value_name = "MIB"): u64 = 64;
@@ -188,9 +192,11 @@ settings! {
     response_reserve_us / "DOWNBEAT_RESPONSE_RESERVE_US" (value_name = "US"): u64 = 1000;
     /// What passes between sending a batch and its start on the device, in microseconds
     control_delay_us / "DOWNBEAT_CONTROL_DELAY_US" (value_name = "US"): u64 = 200;
-    /// Threads among which the scheduler divides the models, besides one for the devices; 1 for one thread that does everything, 0 decides by the machine's cores
+    /// Threads among which the scheduler divides the models, besides one for the devices; 1 for one thread that does
+    /// everything, 0 decides by the machine's cores
     scheduler_threads / "DOWNBEAT_SCHEDULER_THREADS" (value_name = "N"): usize = 0;
-    /// A worker from which nothing is heard for so long is taken for dead, in seconds; workers say ten times a second that they are there
+    /// A worker from which nothing is heard for so long is taken for dead, in seconds; workers say ten times a second
+    /// that they are there
     worker_timeout_s / "DOWNBEAT_WORKER_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 2.0;
     /// A device whose batch is so much later than it should be is taken for dead, in seconds
     device_timeout_s / "DOWNBEAT_DEVICE_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 10.0;
@@ -204,7 +210,8 @@ settings! {
     onnxruntime / "DOWNBEAT_ONNXRUNTIME" (value_name = "FILE"): PathBuf = PathBuf::new();
     /// Threads of a CPU worker that share the work of one operator; 0 divides the cores among the workers
     intra_op_threads / "DOWNBEAT_INTRA_OP_THREADS" (value_name = "N"): u32 = 0;
-    /// Which models are loaded: all at the start (none), or those of --load-model and then what clients load and unload (explicit)
+    /// Which models are loaded: all at the start (none), or those of --load-model and then what clients load and unload
+    /// (explicit)
     model_control_mode / "DOWNBEAT_MODEL_CONTROL_MODE" (value_enum, value_name = "MODE"): ModelControl = ModelControl::None;
     /// A model to load at the start when --model-control-mode is explicit; * for all. May be repeated
     load_model / "DOWNBEAT_LOAD_MODEL" (value_name = "MODEL", value_delimiter = ','): Vec<String> = Vec::new();

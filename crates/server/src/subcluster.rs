@@ -1,7 +1,8 @@
 //! Sub-clusters: devices that serve some of the models only.
 //!
-//! A device may be in one, and so may a model; a model's requests go only to the devices of its sub-cluster. A model that is in none
-//! runs on all devices. To the scheduler, the devices of one class in one sub-cluster are a class of their own.
+//! A device may be in one, and so may a model; a model's requests go only to the devices of its sub-cluster. A model
+//! that is in none runs on all devices. To the scheduler, the devices of one class in one sub-cluster are a class of
+//! their own.
 
 #[cfg(test)]
 mod tests;

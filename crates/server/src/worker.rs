@@ -1,7 +1,7 @@
 //! A worker: a process that owns one device, or many emulated ones, and runs what the server sends.
 //!
-//! One thread listens to the server, one loads models, and each device has one that runs batches: loading a model does not
-//! hold up those that are loaded.
+//! One thread listens to the server, one loads models, and each device has one that runs batches: loading a model does
+//! not hold up those that are loaded.
 
 mod departure;
 mod device;
@@ -193,8 +193,8 @@ fn keep_saying_alive(line: Line) -> io::Result<()> {
     thread::Builder::new().name("alive".to_owned()).spawn(say).map(drop)
 }
 
-/// Works for a server, and looks for it again whenever the connection is lost. Ends when there is no point in trying, or
-/// when it was told to.
+/// Works for a server, and looks for it again whenever the connection is lost. Ends when there is no point in trying,
+/// or when it was told to.
 pub fn work_on(settings: &WorkerSettings, departure: &Departure) -> Result<(), WorkerError> {
     const FIRST: Duration = Duration::from_millis(200);
     const LAST: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Recorded traces through the threads, in real time, against the single-threaded scheduler on the same arrivals.
 //!
-//! `cargo bench -p downbeat-shards --bench replay`, or with `-- SECONDS`. Decisions on threads are as good where the shares
-//! of requests inside their SLO differ by less than 2 %.
+//! `cargo bench -p downbeat-shards --bench replay`, or with `-- SECONDS`. Decisions on threads are as good where the
+//! shares of requests inside their SLO differ by less than 2 %.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a replay takes as long as the trace")]

@@ -16,8 +16,8 @@ const DRIFT: f64 = 0.2;
 /// Models moved at once at most.
 const MOVES: usize = 64;
 
-/// What to move where, so that no shard has far more load than others: from the shard with the most, the largest model that
-/// fits into the gap to the shard with the least, until that helps no more.
+/// What to move where, so that no shard has far more load than others: from the shard with the most, the largest model
+/// that fits into the gap to the shard with the least, until that helps no more.
 pub(crate) fn moves(placed: &mut [Placed], shards: u16) -> Vec<(ModelId, u16)> {
     let mut loads = vec![0.0; usize::from(shards)];
     for model in placed.iter() {

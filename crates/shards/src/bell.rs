@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// What wakes one thread, its owner. The owner announces that it is about to sleep, looks once more whether there is something to
-/// do, and only then sleeps; whoever gives it something to do rings afterwards.
+/// What wakes one thread, its owner. The owner announces that it is about to sleep, looks once more whether there is
+/// something to do, and only then sleeps; whoever gives it something to do rings afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     owner: OnceLock<Thread>,

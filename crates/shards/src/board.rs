@@ -116,8 +116,8 @@ impl<P: Policy> Horizon<P> {
         Horizon { policy, classes: Vec::new(), present: ClassSet::default(), read_at: Time::ZERO }
     }
 
-    /// Whether it is time to read the board again. That a class has got its first device or lost its last is news at any
-    /// time: requests may wait for it.
+    /// Whether it is time to read the board again. That a class has got its first device or lost its last is news at
+    /// any time: requests may wait for it.
     #[inline]
     pub(crate) fn is_stale(&self, now: Time, board: &Board) -> bool {
         now.since(self.read_at) >= STALE || self.present != board.present()

@@ -15,8 +15,8 @@ use crate::posting::{CLASSES_PER_MODEL, Cells};
 use crate::settings::RuntimeError;
 use crate::sync::Arc;
 
-/// Tells shards and matchmakers which models and devices there are. Any thread may, and none ever waits for another by it:
-/// what is told is carried out in the turns that follow.
+/// Tells shards and matchmakers which models and devices there are. Any thread may, and none ever waits for another by
+/// it: what is told is carried out in the turns that follow.
 ///
 /// What is told of one model is carried out in the order in which it was told, also while the model moves.
 pub struct Control<P: Policy>(Arc<Parts<P>>);
@@ -82,8 +82,8 @@ impl<P: Policy> Control<P> {
         }
     }
 
-    /// The shard whose host requests for a model should go to; `None` where there is no such model. Those that come to another
-    /// are passed on.
+    /// The shard whose host requests for a model should go to; `None` where there is no such model. Those that come to
+    /// another are passed on.
     pub fn shard_of(&self, model: ModelId) -> Option<usize> {
         self.0.cells.get(model)?.route().map(usize::from)
     }
@@ -96,8 +96,8 @@ impl<P: Policy> Control<P> {
             .is_some_and(|home| home.as_ref().is_none_or(|home| home.removed && self.is_settled(model, home)))
     }
 
-    /// Adds a model of a domain, or gives it another specification. `expected` is how many rows a second are expected, or
-    /// 0: by that it is put on the shard with the least to do. Returns the shard.
+    /// Adds a model of a domain, or gives it another specification. `expected` is how many rows a second are expected,
+    /// or 0: by that it is put on the shard with the least to do. Returns the shard.
     pub fn add_model(
         &self,
         domain: DomainId,
@@ -185,8 +185,8 @@ impl<P: Policy> Control<P> {
         Ok(())
     }
 
-    /// Moves a model to another shard, with all that waits. Requests that come to the old one are passed on. `false` where it
-    /// is there, or has yet to carry out what it was told before.
+    /// Moves a model to another shard, with all that waits. Requests that come to the old one are passed on. `false`
+    /// where it is there, or has yet to carry out what it was told before.
     pub fn move_model(&self, model: ModelId, to: usize) -> bool {
         let to = to.min(self.shards() - 1) as u16;
         let mut homes = self.homes();
@@ -213,8 +213,8 @@ impl<P: Policy> Control<P> {
         self.tell_matchmaker(domain, matchmaking::Command::Join { gpu, class })
     }
 
-    /// A device takes no more batches; what it runs or is just being sent, it finishes. `settled` is called when it has been
-    /// sent its last.
+    /// A device takes no more batches; what it runs or is just being sent, it finishes. `settled` is called when it has
+    /// been sent its last.
     pub fn leave(
         &self,
         domain: DomainId,
@@ -224,8 +224,8 @@ impl<P: Policy> Control<P> {
         self.tell_matchmaker(domain, matchmaking::Command::Leave { gpu, settled: Box::new(settled) })
     }
 
-    /// Devices are gone, with all they ran; their requests go back into their queues. All at once: nothing that one of them had
-    /// is given to another of them.
+    /// Devices are gone, with all they ran; their requests go back into their queues. All at once: nothing that one of
+    /// them had is given to another of them.
     pub fn fail(&self, domain: DomainId, gpus: Vec<GpuId>) -> Result<(), RuntimeError> {
         self.tell_matchmaker(domain, matchmaking::Command::Fail { gpus })
     }

@@ -11,8 +11,8 @@ use crate::settings::{RuntimeError, Settings};
 
 /// What a [`Runtime`](crate::Runtime) runs on threads, on one: shards, matchmakers, mailboxes and queues are the same.
 ///
-/// In real time that is what a runtime does on a small machine ([`Settings::together`](crate::Settings::together)). In virtual time it is for tests
-/// that need the same result every time, and for benchmarks that count instructions.
+/// In real time that is what a runtime does on a small machine ([`Settings::together`](crate::Settings::together)). In
+/// virtual time it is for tests that need the same result every time, and for benchmarks that count instructions.
 pub struct Ensemble<P: Policy, H>(Assembly<P, H>);
 
 /// How often shards and matchmakers alternate before what comes in from outside is looked at again.

@@ -9,7 +9,8 @@ pub struct DomainId(pub u16);
 /// What surrounds one shard, on the shard's thread.
 ///
 /// The shard asks it in every turn what has happened, and tells it what to do. None of this may block. What comes in
-/// from other threads is followed by [`Control::wake`](crate::Control::wake), or it would be seen only when the shard wakes up by itself.
+/// from other threads is followed by [`Control::wake`](crate::Control::wake), or it would be seen only when the shard
+/// wakes up by itself.
 pub trait Host: Send + 'static {
     /// Whether anything has happened by `now`: puts it into the inlet, in groups as it comes. What is left out, because
     /// there is too much at once, is asked for again in the next turn.
@@ -56,7 +57,8 @@ pub struct Finished {
     pub gpu: GpuId,
     /// The batch, as [`Launch`] named it.
     pub batch: BatchId,
-    /// When, as far as that is known. By this it is judged whether the device was in time, not by when the shard hears of it.
+    /// When, as far as that is known. By this it is judged whether the device was in time, not by when the shard hears
+    /// of it.
     pub at: Time,
 }
 
@@ -85,6 +87,7 @@ pub struct Launch {
     pub rows: u32,
     /// Why it starts now.
     pub reason: Release,
-    /// When it was decided; where a thread was late for it by no more than [`Settings::grace`](crate::Settings::grace), when it should have been.
+    /// When it was decided; where a thread was late for it by no more than [`Settings::grace`](crate::Settings::grace),
+    /// when it should have been.
     pub decided_at: Time,
 }

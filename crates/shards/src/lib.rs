@@ -7,14 +7,14 @@
 //! ```
 //!
 //! The same [`Shard`](downbeat_sched::Shard) and [`Matchmaker`](downbeat_sched::Matchmaker) as in the single-threaded
-//! [`Scheduler`](downbeat_sched::Scheduler), in another composition. Requests never touch a matchmaker, so that its work follows the
-//! number of batches; models that have nothing to say cost it nothing.
+//! [`Scheduler`](downbeat_sched::Scheduler), in another composition. Requests never touch a matchmaker, so that its
+//! work follows the number of batches; models that have nothing to say cost it nothing.
 //!
 //! [`Runtime`] starts the threads. Where requests come from and batches go to is a [`Host`] for each shard, on the
 //! shard's thread. [`Load`] is one that makes up its requests and emulates the devices: the benchmark.
 //!
-//! Nothing here is unsafe code: what threads share is words, and the words are atomics. The three ways in which they are
-//! shared (`ring`, `mailbox`, `bell`) are model-checked with loom.
+//! Nothing here is unsafe code: what threads share is words, and the words are atomics. The three ways in which they
+//! are shared (`ring`, `mailbox`, `bell`) are model-checked with loom.
 
 mod bell;
 mod mailbox;

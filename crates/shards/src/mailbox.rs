@@ -1,11 +1,12 @@
 //! Latest-wins mailboxes, one for each model.
 //!
-//! A model's shard overwrites what is in the mailbox as often as it likes; the matchmaker reads the latest. A mailbox that
-//! has something new is put on a dirty list, once, however often it is overwritten: so the matchmaker's work follows what
-//! it can read, not what is written, and models without news cost it nothing.
+//! A model's shard overwrites what is in the mailbox as often as it likes; the matchmaker reads the latest. A mailbox
+//! that has something new is put on a dirty list, once, however often it is overwritten: so the matchmaker's work
+//! follows what it can read, not what is written, and models without news cost it nothing.
 //!
-//! A mailbox is a sequence lock over words that are atomics. The writer never waits. The reader never waits either: where
-//! it finds the writer in the middle, it leaves, because the writer will put the mailbox on the dirty list afterwards.
+//! A mailbox is a sequence lock over words that are atomics. The writer never waits. The reader never waits either:
+//! where it finds the writer in the middle, it leaves, because the writer will put the mailbox on the dirty list
+//! afterwards.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 
@@ -31,8 +32,8 @@ impl<const N: usize> Default for Mailbox<N> {
 }
 
 impl<const N: usize> Mailbox<N> {
-    /// Overwrites the first words. `true` where the mailbox must be put on the dirty list now. To be called by one thread at
-    /// a time.
+    /// Overwrites the first words. `true` where the mailbox must be put on the dirty list now. To be called by one
+    /// thread at a time.
     #[must_use]
     #[inline]
     pub(crate) fn write(&self, words: &[u64]) -> bool {
@@ -48,9 +49,9 @@ impl<const N: usize> Mailbox<N> {
         !self.dirty.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes it off the dirty list and reads the first words, as many as `words` has; `false` where the writer is in the middle of
-    /// writing: then it will put the mailbox on the dirty list again. To be called by one thread at a time, after the
-    /// mailbox was found on the list.
+    /// Takes it off the dirty list and reads the first words, as many as `words` has; `false` where the writer is in
+    /// the middle of writing: then it will put the mailbox on the dirty list again. To be called by one thread at a
+    /// time, after the mailbox was found on the list.
     #[must_use]
     #[inline]
     pub(crate) fn read(&self, words: &mut [u64]) -> bool {

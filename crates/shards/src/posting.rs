@@ -162,7 +162,8 @@ impl Posting {
 
 const OFFERED: u64 = 1 << 8;
 const FULL: u64 = 1 << 9;
-/// The part of words 4 and 5 that tells millionths: good for a mean of a million devices, and a deviation of a thousand.
+/// The part of words 4 and 5 that tells millionths: good for a mean of a million devices, and a deviation of a
+/// thousand.
 const MILLIONTHS: u64 = (1 << 40) - 1;
 
 /// A word of millionths, and above them a time in microseconds.
@@ -177,8 +178,8 @@ fn split_time(word: u64) -> (u64, Span) {
     (word & MILLIONTHS, Span::from_micros(word >> MILLIONTHS.count_ones()))
 }
 
-/// Word 0: class 8 bits, offered 1, full 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and 5: what is needed,
-/// mean and variance, and how long requests can wait, and take alone.
+/// Word 0: class 8 bits, offered 1, full 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and 5: what
+/// is needed, mean and variance, and how long requests can wait, and take alone.
 #[inline]
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);

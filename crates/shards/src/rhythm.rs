@@ -38,8 +38,8 @@ impl Rhythm {
         self.last
     }
 
-    /// Begins a turn. Where something was due since the last one began, the second is the time at which that is to be done,
-    /// before the turn. `due` is told when that was.
+    /// Begins a turn. Where something was due since the last one began, the second is the time at which that is to be
+    /// done, before the turn. `due` is told when that was.
     #[inline]
     pub(crate) fn now_and_due(&mut self, due: impl FnOnce(Time) -> Time) -> (Time, Option<Time>) {
         let before = self.last;
@@ -80,8 +80,8 @@ impl Rhythm {
     }
 }
 
-/// What time it counts as for something that was due at `due` and is done at `now`: as long as it is late by no more than
-/// `grace`, when it should have been.
+/// What time it counts as for something that was due at `due` and is done at `now`: as long as it is late by no more
+/// than `grace`, when it should have been.
 pub fn forgiven(due: Time, now: Time, grace: Span) -> Time {
     due + (now.since(due) - grace)
 }

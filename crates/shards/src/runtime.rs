@@ -16,9 +16,10 @@ use crate::settings::{RuntimeError, Settings};
 
 /// A scheduler on threads: models on shards, devices with matchmakers. It is told which there are by its [`Control`].
 ///
-/// The same [`Shard`](downbeat_sched::Shard) and [`Matchmaker`](downbeat_sched::Matchmaker) as in [`Scheduler`](downbeat_sched::Scheduler), which has one of each on one thread. Requests
-/// never touch a matchmaker; candidates go there through a mailbox for each model in which the latest wins, grants come
-/// back through bounded queues.
+/// The same [`Shard`](downbeat_sched::Shard) and [`Matchmaker`](downbeat_sched::Matchmaker) as in
+/// [`Scheduler`](downbeat_sched::Scheduler), which has one of each on one thread. Requests never touch a matchmaker;
+/// candidates go there through a mailbox for each model in which the latest wins, grants come back through bounded
+/// queues.
 #[derive(Debug)]
 pub struct Runtime<P: Policy, H> {
     control: Control<P>,

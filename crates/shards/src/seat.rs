@@ -13,8 +13,8 @@ use crate::posting::Cells;
 use crate::ring::{Consumer, Producer};
 use crate::sync::Arc;
 
-/// Models looked at in one turn after a class has got its first device or lost its last: there may be thousands, and others
-/// must not wait for all of them.
+/// Models looked at in one turn after a class has got its first device or lost its last: there may be thousands, and
+/// others must not wait for all of them.
 const SWEEP: u32 = 64;
 
 /// A shard's place in one domain.
@@ -202,7 +202,8 @@ impl<P: Policy> Seat<P> {
         }
     }
 
-    /// Makes all offers that are due, and wakes the matchmaker if it is told anything. `true` where there was anything to do.
+    /// Makes all offers that are due, and wakes the matchmaker if it is told anything. `true` where there was anything
+    /// to do.
     #[inline]
     pub(crate) fn settle<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
         let quiet = self.touched.is_empty() && !self.news && self.wake_at() > now;

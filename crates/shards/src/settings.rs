@@ -24,11 +24,11 @@ pub struct Settings {
     pub pin: bool,
     /// How long before its window opens the matchmaker must know of a batch.
     pub notice: Span,
-    /// All shards and matchmakers take turns on one thread: for machines on which threads that hand things to each other
-    /// would cost more than they give.
+    /// All shards and matchmakers take turns on one thread: for machines on which threads that hand things to each
+    /// other would cost more than they give.
     pub together: bool,
-    /// What is done late by no more than this counts as done in time. A window can be a microsecond wide, and to give up its
-    /// requests because the operating system woke a thread after it would help nobody.
+    /// What is done late by no more than this counts as done in time. A window can be a microsecond wide, and to give
+    /// up its requests because the operating system woke a thread after it would help nobody.
     pub grace: Span,
     /// Called with the name of a thread that has panicked, on that thread.
     pub on_panic: Option<fn(&str)>,

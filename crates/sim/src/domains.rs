@@ -119,7 +119,8 @@ impl<P: Policy> Domains<P> {
                 let (domain, model) = self.of_model(model)?;
                 (domain, Event::ModelRemoved { model })
             }
-            // The simulator's profiles stay as they are, and each domain decides for itself what to follow; its clock rings for all.
+            // The simulator's profiles stay as they are, and each domain decides for itself what to follow; its clock
+            // rings for all.
             Event::ProfileChanged { .. } | Event::StanceChanged { .. } | Event::Timer => return None,
         })
     }

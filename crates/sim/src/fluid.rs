@@ -54,8 +54,9 @@ fn first_shortage_of_one(scenario: &Scenario) -> f64 {
     suffices_to
 }
 
-/// The devices that a scenario with one class of devices keeps busy at its rate, when every model runs the largest batch
-/// its own evenly spaced arrivals can fill in time. `None` where there are several classes, or a model cannot meet its SLO.
+/// The devices that a scenario with one class of devices keeps busy at its rate, when every model runs the largest
+/// batch its own evenly spaced arrivals can fill in time. `None` where there are several classes, or a model cannot
+/// meet its SLO.
 pub fn fluid_need_gpus(scenario: &Scenario) -> Option<f64> {
     scenario.parts().iter().map(|part| need_of_one(&part.scenario)).sum()
 }

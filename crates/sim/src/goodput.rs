@@ -40,7 +40,8 @@ pub struct GoodputSearch<'a> {
     pub policies: &'a [PolicySpec],
     /// How many seeds, from the scenario's own up. Every policy sees the same arrivals under the same seed.
     pub seeds: u32,
-    /// Requests that the rarest model is to have in a run: [`RAREST_REQUESTS`](Self::RAREST_REQUESTS), or fewer to find out where to look closer.
+    /// Requests that the rarest model is to have in a run: [`RAREST_REQUESTS`](Self::RAREST_REQUESTS), or fewer to find
+    /// out where to look closer.
     pub rarest_requests: u32,
 }
 

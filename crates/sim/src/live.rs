@@ -1,5 +1,5 @@
-//! A cluster that runs in virtual time while its devices come and go one by one, each for one model: slices of GPUs, as a
-//! controller starts and stops instances on them.
+//! A cluster that runs in virtual time while its devices come and go one by one, each for one model: slices of GPUs, as
+//! a controller starts and stops instances on them.
 
 #[cfg(test)]
 mod tests;
@@ -18,8 +18,8 @@ const GLANCES: u64 = 5;
 
 /// A cluster of a scenario's models, run by Downbeat's scheduler, that begins without any device.
 ///
-/// The scenario's classes say what kinds of devices there may be; how many they count is of no matter. Each class must run one
-/// model only, so that a model's need of devices is that of its classes.
+/// The scenario's classes say what kinds of devices there may be; how many they count is of no matter. Each class must
+/// run one model only, so that a model's need of devices is that of its classes.
 pub struct LiveCluster {
     simulation: Simulation<LiveBooks>,
     scheduler: Scheduler<Adaptive>,
@@ -133,7 +133,8 @@ impl LiveCluster {
         Span::from_nanos((interval.as_nanos() / GLANCES).max(1))
     }
 
-    /// What the scheduler saw of each model since the last time; `needs` are what [`needs`](Self::needs) said in between, in the mean.
+    /// What the scheduler saw of each model since the last time; `needs` are what [`needs`](Self::needs) said in
+    /// between, in the mean.
     pub fn signals(&mut self, over: Span, needs: &[(f64, f64)]) -> Vec<Signals> {
         let books = &self.simulation.books;
         let mut signals: Vec<Signals> = (books.models.iter().zip(&self.mark).enumerate())

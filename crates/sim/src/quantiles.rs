@@ -6,8 +6,8 @@ mod tests;
 use downbeat_sched::Span;
 use rand::{Rng, RngExt};
 
-/// A distribution of times: which share of them stays within what. Between two quantiles it is even, below the first one
-/// down to none, and none is above the last.
+/// A distribution of times: which share of them stays within what. Between two quantiles it is even, below the first
+/// one down to none, and none is above the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantiles {
     /// Shares rise from above 0 to 1, times do not fall.
@@ -15,8 +15,8 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// The distribution with these quantiles, each a share and the time that this share stays within. `None` unless shares
-    /// rise, from above 0 to 1, and times do not fall.
+    /// The distribution with these quantiles, each a share and the time that this share stays within. `None` unless
+    /// shares rise, from above 0 to 1, and times do not fall.
     pub fn new(points: Vec<(f64, Span)>) -> Option<Quantiles> {
         let rises = points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
         let (first, last) = (points.first()?.0, points.last()?.0);

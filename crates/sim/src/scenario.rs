@@ -1,8 +1,8 @@
 //! What is simulated: devices, models, traffic. Read from a TOML file that people write.
 //!
 //! The way in: `file` is the file's shape; `build`, `model` and `rates` check it and turn it into a [`Scenario`];
-//! `error` says what is wrong with it and where. A [`Scenario`] that was parsed is one that can be simulated: nothing in it is zero,
-//! negative, infinite or missing that must not be.
+//! `error` says what is wrong with it and where. A [`Scenario`] that was parsed is one that can be simulated: nothing
+//! in it is zero, negative, infinite or missing that must not be.
 
 mod autoscale;
 mod build;
@@ -70,7 +70,8 @@ pub struct Scenario {
 pub struct Autoscale {
     /// How often is decided.
     pub interval: Span,
-    /// How it is decided: limits, times, steps. The run begins with [`GpuClass::count`] devices, which is within the limits.
+    /// How it is decided: limits, times, steps. The run begins with [`GpuClass::count`] devices, which is within the
+    /// limits.
     pub settings: Settings,
 }
 
@@ -184,8 +185,8 @@ impl Scenario {
         Scenario { total_rps, ..self.clone() }
     }
 
-    /// The longest pattern of any model's arrivals; zero where none has one. What is measured over less than a pass of it
-    /// has another mean rate.
+    /// The longest pattern of any model's arrivals; zero where none has one. What is measured over less than a pass of
+    /// it has another mean rate.
     pub fn longest_cycle(&self) -> Span {
         self.models.iter().map(|model| model.arrival.cycle()).max().unwrap_or(Span::ZERO)
     }

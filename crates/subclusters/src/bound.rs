@@ -1,9 +1,9 @@
 //! A lower bound for thousands of models: what memory and load cost at prices that no sub-cluster beats.
 //!
-//! Let every kind of sub-cluster have a price for load and one for memory such that what it holds is worth at most what it costs:
-//! `load_price * capacity + memory_price * memory <= cost`. Then no division costs less than the sum, over the models, of what a
-//! model is worth in the kind that values it least. (It is the linear program in which models are cut into pieces, from its dual
-//! side.) The prices are improved by subgradient steps; any prices give a bound.
+//! Let every kind of sub-cluster have a price for load and one for memory such that what it holds is worth at most what
+//! it costs: `load_price * capacity + memory_price * memory <= cost`. Then no division costs less than the sum, over
+//! the models, of what a model is worth in the kind that values it least. (It is the linear program in which models are
+//! cut into pieces, from its dual side.) The prices are improved by subgradient steps; any prices give a bound.
 
 #[cfg(test)]
 mod tests;

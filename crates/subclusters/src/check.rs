@@ -1,4 +1,5 @@
-//! The checker: says what is wrong with a solution. It shares the formula of needs with the solvers, and none of their sums.
+//! The checker: says what is wrong with a solution. It shares the formula of needs with the solvers, and none of their
+//! sums.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +13,8 @@ use crate::solve::{Epoch, Solution, Subcluster};
 /// Loads are summed as they are here, and rounded up in the solvers: this much may differ, in devices.
 const TOLERANCE: f64 = 1e-6;
 
-/// Checks that every model is in one sub-cluster, that each of these has the memory and the devices for its models, and that no
-/// more models moved than may.
+/// Checks that every model is in one sub-cluster, that each of these has the memory and the devices for its models, and
+/// that no more models moved than may.
 pub(crate) fn check(problem: &Problem, epoch: Epoch<'_>, solution: &Solution) -> Result<(), String> {
     let mut homes: BTreeMap<usize, &str> = BTreeMap::new();
     for subcluster in &solution.subclusters {

@@ -175,8 +175,8 @@ impl<'a> Division<'a> {
     }
 }
 
-/// What is made small: units first; of equal ones fewer moves, then what is to spare gathered in few places, where it may
-/// add up to a device.
+/// What is made small: units first; of equal ones fewer moves, then what is to spare gathered in few places, where it
+/// may add up to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     pub(crate) cost: u64,

@@ -1,14 +1,14 @@
 //! The exact solver: column generation, and then every column that a better division could have.
 //!
-//! A *column* is a sub-cluster: some models on so many devices of a kind, which may take the place of a sub-cluster of the last
-//! epoch. The linear program over all columns (each model in at least one, each old place taken once, few moves) is solved from
-//! its dual side: prices of the models that no column beats, improved by adding the columns that do beat them
-//! (`exact/pricing.rs`). Its value, rounded up, is a bound. If the best division known costs more, then every division that
-//! costs less consists of columns whose reduced cost is below the difference: those are listed, and an integer program over
-//! them decides. No branching is needed.
+//! A *column* is a sub-cluster: some models on so many devices of a kind, which may take the place of a sub-cluster of
+//! the last epoch. The linear program over all columns (each model in at least one, each old place taken once, few
+//! moves) is solved from its dual side: prices of the models that no column beats, improved by adding the columns that
+//! do beat them (`exact/pricing.rs`). Its value, rounded up, is a bound. If the best division known costs more, then
+//! every division that costs less consists of columns whose reduced cost is below the difference: those are listed, and
+//! an integer program over them decides. No branching is needed.
 //!
-//! Covering a model twice is allowed in the programs: taking it out of all but one sub-cluster, its home if it is one of them,
-//! makes nothing worse.
+//! Covering a model twice is allowed in the programs: taking it out of all but one sub-cluster, its home if it is one
+//! of them, makes nothing worse.
 
 mod pricing;
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The heuristic: best fit, then ruin and recreate.
 //!
-//! Models are put where they add least, the largest first. Then, again and again, some sub-clusters are taken apart, with their
-//! models put back in another order. Of equal divisions the one whose spare capacity lies in fewer places counts as better, because
-//! there it may add up to a device that is not needed. What is worse is gone on from now and then, whatever it is. When that finds nothing
-//! better any more among tens or hundreds of models, the search goes on in cycles: what is a little worse is often gone on from at first,
-//! and ever more seldom as a cycle cools down (simulated annealing).
+//! Models are put where they add least, the largest first. Then, again and again, some sub-clusters are taken apart,
+//! with their models put back in another order. Of equal divisions the one whose spare capacity lies in fewer places
+//! counts as better, because there it may add up to a device that is not needed. What is worse is gone on from now and
+//! then, whatever it is. When that finds nothing better any more among tens or hundreds of models, the search goes on
+//! in cycles: what is a little worse is often gone on from at first, and ever more seldom as a cycle cools down
+//! (simulated annealing).
 
 #[cfg(test)]
 mod tests;
@@ -20,11 +21,13 @@ use crate::previous::Homes;
 /// Rounds without gain after which the search anneals or ends: so many for each model...
 const ROUNDS_PER_MODEL: usize = 1_000;
 
-/// ...but no more than so many divided by the number of models, because rounds of many models take longer; and no fewer than these.
+/// ...but no more than so many divided by the number of models, because rounds of many models take longer; and no fewer
+/// than these.
 const ROUNDS: usize = 2_000_000;
 const LEAST_ROUNDS: usize = 3_000;
 
-/// Rounds of annealing without gain after which the search ends: so many for each pair of models, and no more than so many.
+/// Rounds of annealing without gain after which the search ends: so many for each pair of models, and no more than so
+/// many.
 const ROUNDS_PER_PAIR: usize = 200;
 const MOST_ROUNDS: usize = 200_000;
 
@@ -40,8 +43,8 @@ const MOST_IN_HAND: usize = 150;
 /// How often a place is passed over at random when models are put back; one of these each time.
 const BLINKS: [f64; 4] = [0.0, 0.04, 0.15, 0.4];
 
-/// How often all that was taken into hand is put into one sub-cluster. Together models may need fewer devices than apart although each
-/// alone is better off elsewhere, which best fit does not see.
+/// How often all that was taken into hand is put into one sub-cluster. Together models may need fewer devices than
+/// apart although each alone is better off elsewhere, which best fit does not see.
 const GATHERING: f64 = 0.15;
 
 /// How often a division that gathers less of what is to spare is gone on from...

@@ -29,7 +29,8 @@ pub struct PlacedSlice {
     pub subcluster: String,
 }
 
-/// Cuts as few GPUs as possible into the slices that each sub-cluster wants: its name, a device by its index, and how many.
+/// Cuts as few GPUs as possible into the slices that each sub-cluster wants: its name, a device by its index, and how
+/// many.
 pub(crate) fn cut(
     problem: &Problem,
     wanted: &[(String, usize, u32)],

@@ -1,8 +1,9 @@
 //! Sub-clusters: which models share which GPUs.
 //!
-//! When the models do not all fit into one GPU's memory, the cluster is divided. Every GPU of a sub-cluster holds all of its
-//! models, and one scheduler serves them on all of its GPUs. The question of an epoch is which models go together and how many
-//! GPUs each sub-cluster gets, so that memory fits, demand is met, GPUs are few, and few models move since the last epoch.
+//! When the models do not all fit into one GPU's memory, the cluster is divided. Every GPU of a sub-cluster holds all
+//! of its models, and one scheduler serves them on all of its GPUs. The question of an epoch is which models go
+//! together and how many GPUs each sub-cluster gets, so that memory fits, demand is met, GPUs are few, and few models
+//! move since the last epoch.
 //!
 //! - [`Problem`] is what is asked; [`Previous`] the last epoch; [`solve()`] answers with a [`Solution`], which has been checked.
 //! - How many devices a set of models needs is an estimate (`need.rs` has the formula and where it comes from). Whoever acts on a

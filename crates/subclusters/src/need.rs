@@ -1,7 +1,8 @@
 //! How many devices a set of models needs: an estimate that is quick enough to be asked millions of times.
 //!
-//! A sub-cluster of `n` devices has a *rhythm*: how long its longest batch runs. A request that finds all devices busy waits for
-//! one of them; the longer the rhythm and the fewer the devices, the longer. So at a given size and rhythm each model has
+//! A sub-cluster of `n` devices has a *rhythm*: how long its longest batch runs. A request that finds all devices busy
+//! waits for one of them; the longer the rhythm and the fewer the devices, the longer. So at a given size and rhythm
+//! each model has
 //!
 //! ```text
 //!   wait   = rhythm * max(0, 1 - 0.01^(1/n) / 0.7)      99 of 100 requests find a device within it
@@ -9,14 +10,14 @@
 //!   load   = rate * l(b) / b at the best b up to that   the devices it keeps busy
 //! ```
 //!
-//! and a set of models fits where its loads sum to at most what `n` devices carry, `0.97 n - 0.09`, at *some* rhythm. That is the
-//! trade-off in one formula: many models on few devices collide (the wait), one model alone cannot fill its last device (the
-//! rounding), long batches and short objectives do not go together (no rhythm suits both). It is linear in the models at each
-//! size and rhythm, which is what the bound and the exact solver live on.
+//! and a set of models fits where its loads sum to at most what `n` devices carry, `0.97 n - 0.09`, at *some* rhythm.
+//! That is the trade-off in one formula: many models on few devices collide (the wait), one model alone cannot fill its
+//! last device (the rounding), long batches and short objectives do not go together (no rhythm suits both). It is
+//! linear in the models at each size and rhythm, which is what the bound and the exact solver live on.
 //!
-//! The wait is the 99th percentile of the shortest of `n` remainders of batches, each device being busy with one for 0.7 of the
-//! time; the 0.7 and the two numbers of [`capacity`] were fitted to simulated goodput of random sets (`docs/subclusters.md`).
-//! The estimate errs: whoever acts on it confirms it by simulation.
+//! The wait is the 99th percentile of the shortest of `n` remainders of batches, each device being busy with one for
+//! 0.7 of the time; the 0.7 and the two numbers of [`capacity`] were fitted to simulated goodput of random sets
+//! (`docs/subclusters.md`). The estimate errs: whoever acts on it confirms it by simulation.
 
 #[cfg(test)]
 mod tests;
@@ -211,8 +212,9 @@ impl Needs {
         &self.loads[model * self.kinds.len()..][..self.kinds.len()]
     }
 
-    /// The cheapest devices for a set with these loads by kind; of equally cheap ones those with the most to spare. `None` where
-    /// none will do. `least` says how many of each device a part of the set needs, and is told how many the set does.
+    /// The cheapest devices for a set with these loads by kind; of equally cheap ones those with the most to spare.
+    /// `None` where none will do. `least` says how many of each device a part of the set needs, and is told how many
+    /// the set does.
     pub(crate) fn choose(
         &self,
         load: impl Fn(usize) -> u64,

@@ -103,7 +103,8 @@ pub struct Move {
 }
 
 impl Plan {
-    /// Writes down a solution whose sub-clusters have these sizes: those of the solution, or those that a simulation asked for.
+    /// Writes down a solution whose sub-clusters have these sizes: those of the solution, or those that a simulation
+    /// asked for.
     pub fn new(
         problem: &Problem,
         solution: &Solution,

@@ -48,7 +48,8 @@ pub struct Model {
     pub profiles: Vec<Option<LatencyProfile>>,
 }
 
-/// A problem, checked: every number is finite and above 0 where it must be, and there is at least one model and one device.
+/// A problem, checked: every number is finite and above 0 where it must be, and there is at least one model and one
+/// device.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The file's name without its extension.
@@ -76,8 +77,8 @@ impl Problem {
         }
     }
 
-    /// Reads a problem from `text`. `origin` is the file it came from: messages name it, and paths in the text are relative to
-    /// its folder.
+    /// Reads a problem from `text`. `origin` is the file it came from: messages name it, and paths in the text are
+    /// relative to its folder.
     pub fn parse(text: &str, origin: &Path) -> Result<Problem, ProblemError> {
         build::problem(text, origin)
     }

@@ -1,4 +1,5 @@
-//! What others would do: divisions that a plan is compared with. Their sizes are chosen with the same estimate of needs.
+//! What others would do: divisions that a plan is compared with. Their sizes are chosen with the same estimate of
+//! needs.
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +33,8 @@ pub fn at_random(problem: &Problem, count: usize, seed: u64) -> Option<Vec<Subcl
     sized(&needs, bins.groups)
 }
 
-/// The sub-cluster with the lowest rate so far, of those with memory for it, gets the next model, the busiest model first: what a
-/// load balancer that counts requests does.
+/// The sub-cluster with the lowest rate so far, of those with memory for it, gets the next model, the busiest model
+/// first: what a load balancer that counts requests does.
 pub fn by_rate(problem: &Problem, count: usize) -> Option<Vec<Subcluster>> {
     let needs = Needs::of(problem);
     let rate = |model: usize| problem.models[model].rate_rps;

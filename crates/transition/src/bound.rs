@@ -17,12 +17,14 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// A step makes at most one instance come and one go, and both only where they are of a kind. So of each kind at least as many
-    /// steps are needed as instances must come, and as must go. With mig-parted everything on a GPU that is cut anew must go first.
+    /// A step makes at most one instance come and one go, and both only where they are of a kind. So of each kind at
+    /// least as many steps are needed as instances must come, and as must go. With mig-parted everything on a GPU that
+    /// is cut anew must go first.
     ///
-    /// As few as that are enough only where instances go straight to where they are wanted. Who does so comes after everything
-    /// that is in the way there has left. Instances that wait in a circle for one another cannot all do it: one must move aside, or be
-    /// stopped and started again, which is a step more. Circles without a common instance count one by one.
+    /// As few as that are enough only where instances go straight to where they are wanted. Who does so comes after
+    /// everything that is in the way there has left. Instances that wait in a circle for one another cannot all do it:
+    /// one must move aside, or be stopped and started again, which is a step more. Circles without a common instance
+    /// count one by one.
     pub(crate) fn of(case: &Case, driver: Driver) -> Bound {
         let mut come: Vec<Vec<(GpuIndex, Pod)>> = vec![Vec::new(); case.kinds.len()];
         let mut go = come.clone();
@@ -53,8 +55,8 @@ fn must_be_cut(case: &Case, gpu: GpuIndex) -> bool {
     there.new.iter().any(|&pod| !has(pod))
 }
 
-/// For each instance that can go straight to one place only, the only one of its kind that must go: those others of that sort that must
-/// have left before.
+/// For each instance that can go straight to one place only, the only one of its kind that must go: those others of
+/// that sort that must have left before.
 fn waits(
     case: &Case,
     is_cut: &[bool],

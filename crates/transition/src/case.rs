@@ -140,8 +140,8 @@ impl Case {
         });
     }
 
-    /// An instance's kind. Where two plans count instances of a kind differently, because they count by the number of siblings,
-    /// the lower figure holds.
+    /// An instance's kind. Where two plans count instances of a kind differently, because they count by the number of
+    /// siblings, the lower figure holds.
     fn pod(&mut self, gpu_type: usize, found: &checked::CheckedInstance) -> Pod {
         let service = self.services.iter().position(|name| *name == found.service).unwrap_or(0);
         let rate = (found.throughput_rps * MICRO).round() as Rate;

@@ -1,8 +1,8 @@
 //! A layout: which GPUs there are, how they are cut and what runs where.
 //!
-//! The JSON of `downbeat plan` is one; what a plan says beyond its layout is ignored, but for how many instances each service has: a plan that
-//! contradicts itself is none. The state that a half-done transition
-//! leaves ([`state_after`](crate::state_after)) is one too; it may hold slices in which nothing runs.
+//! The JSON of `downbeat plan` is one; what a plan says beyond its layout is ignored, but for how many instances each
+//! service has: a plan that contradicts itself is none. The state that a half-done transition leaves
+//! ([`state_after`](crate::state_after)) is one too; it may hold slices in which nothing runs.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,12 @@
-//! Transitions: from one layout of a cluster to another, without any service ever falling below the lower of what it has and what it is to
-//! have.
+//! Transitions: from one layout of a cluster to another, without any service ever falling below the lower of what it
+//! has and what it is to have.
 //!
-//! [`plan()`] makes a [`Transition`]: steps, each with the steps it waits for, so that independent ones run side by side. It is
-//! MIG-serving's exchange-and-compact, for targets at given places: a *sequence* that keeps every floor, then the *order* that is really
-//! needed, then *times*. [`replay::check`], which shares no code with that, goes through every transition before anybody sees
-//! it: in order, and under every interleaving that the steps allow. [`state_after`] is the layout that a half-done transition leaves,
-//! failed steps included; planning from there finishes the job.
+//! [`plan()`] makes a [`Transition`]: steps, each with the steps it waits for, so that independent ones run side by
+//! side. It is MIG-serving's exchange-and-compact, for targets at given places: a *sequence* that keeps every floor,
+//! then the *order* that is really needed, then *times*. [`replay::check`], which shares no code with that, goes
+//! through every transition before anybody sees it: in order, and under every interleaving that the steps allow.
+//! [`state_after`] is the layout that a half-done transition leaves, failed steps included; planning from there
+//! finishes the job.
 //!
 //! Nothing here knows the simulator, reads a clock or prints.
 

@@ -63,8 +63,8 @@ pub enum PlanError {
 /// How many ways to make room are played through before one is taken, in turn.
 const LOOKAHEADS: [usize; 4] = [1, 8, 3, 16];
 
-/// Ways of choosing, the quickest first. All are tried; the fewest spares win, then the fewest steps, then the least time. With
-/// mig-parted, where whole GPUs must be emptied, more depends on the order, and more orders are tried.
+/// Ways of choosing, the quickest first. All are tried; the fewest spares win, then the fewest steps, then the least
+/// time. With mig-parted, where whole GPUs must be emptied, more depends on the order, and more orders are tried.
 fn tastes(driver: Driver) -> impl Iterator<Item = Taste> {
     let (empties, salts): (&[bool], u64) = match driver {
         Driver::Nvml => (&[false], 2),
@@ -80,8 +80,8 @@ fn tastes(driver: Driver) -> impl Iterator<Item = Taste> {
 /// Further ways that are tried as long as more than one spare is needed.
 const SALTS_MORE: usize = 24;
 
-/// Plans a transition: no service ever falls below the lower of what it has and what it is to have. Every transition has passed
-/// the replayer ([`replay::check`]).
+/// Plans a transition: no service ever falls below the lower of what it has and what it is to have. Every transition
+/// has passed the replayer ([`replay::check`]).
 pub fn plan(
     from: &Layout,
     to: &Layout,

@@ -1,16 +1,16 @@
 //! The replayer: do the steps keep the promise? It shares no code with the planner.
 //!
-//! It starts from the two layouts, the written steps and the GPUs' tables, and works everything out anew. The promise, after every
-//! step and at every moment of every interleaving that the steps allow:
+//! It starts from the two layouts, the written steps and the GPUs' tables, and works everything out anew. The promise,
+//! after every step and at every moment of every interleaving that the steps allow:
 //! - each service's throughput is at least the lower of what it has before and after. An instance counts from the end of the step
 //!   that creates it to the beginning of the one that deletes it;
 //! - every GPU's slices are legal, and every instance runs in a slice of its own, from its beginning to its end;
 //! - with mig-parted, nothing runs on a GPU whose slices are being changed.
 //!
-//! The steps are first played in their order (`machine`). For the interleavings, a step is two events, its beginning and its end, and a
-//! moment is a set of events that holds everything its members wait for. The worst moment for a sum, such as a service's
-//! throughput, is a *closure of largest weight*, which a largest flow finds (`closure`): exact, however many
-//! interleavings there are. Where there are few, all are played too (`every`).
+//! The steps are first played in their order (`machine`). For the interleavings, a step is two events, its beginning
+//! and its end, and a moment is a set of events that holds everything its members wait for. The worst moment for a sum,
+//! such as a service's throughput, is a *closure of largest weight*, which a largest flow finds (`closure`): exact,
+//! however many interleavings there are. Where there are few, all are played too (`every`).
 
 mod closure;
 mod every;
@@ -29,8 +29,8 @@ use crate::step::Transition;
 use machine::Machine;
 use precedence::Precedence;
 
-/// Transitions of so many steps are also played moment by moment, unless there are too many; beyond, the analysis of worst
-/// moments stands alone.
+/// Transitions of so many steps are also played moment by moment, unless there are too many; beyond, the analysis of
+/// worst moments stands alone.
 const STEPS_PLAYED: usize = 16;
 const MOMENTS_MAX: usize = 3_000;
 
@@ -39,7 +39,8 @@ const MOMENTS_MAX: usize = 3_000;
 #[error("{}", .0.join("; "))]
 pub struct Violations(pub Vec<String>);
 
-/// Checks a transition between two layouts. For one that was renumbered, `to` is the [renumbered](crate::renumbered) layout.
+/// Checks a transition between two layouts. For one that was renumbered, `to` is the [renumbered](crate::renumbered)
+/// layout.
 pub fn check(
     from: &Layout,
     to: &Layout,

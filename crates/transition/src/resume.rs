@@ -8,9 +8,9 @@ use crate::step::{Step, StepKind, Transition};
 
 /// The layout after some steps have ended and some have failed, from which planning again finishes the job.
 ///
-/// A failed step has done the least it may have done and cost the most it may have cost: an instance that was to come is not there, one
-/// that was to go serves no more but is still in its slice, and slices that were to change are gone. A failed migration leaves the instance
-/// where it was. Steps in neither list have not begun.
+/// A failed step has done the least it may have done and cost the most it may have cost: an instance that was to come
+/// is not there, one that was to go serves no more but is still in its slice, and slices that were to change are gone.
+/// A failed migration leaves the instance where it was. Steps in neither list have not begun.
 pub fn state_after(
     from: &Layout,
     transition: &Transition,

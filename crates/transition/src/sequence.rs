@@ -1,10 +1,11 @@
 //! One step after the other: a sequence in which no service ever falls below its floor.
 //!
-//! This is MIG-serving's exchange-and-compact, for targets at given places. *Exchange* ([`exchange`]): instances of kinds that there are to be
-//! more of are created, and those of kinds that there are to be fewer of are deleted as far as what has been created pays for
-//! them; what changes its place only is *migrated* (compacted) to where it is wanted. When every place that is wanted is taken by
-//! something that cannot be spared, *room is made* ([`room`]): what is in the way moves aside, to holes or to a spare GPU, and a
-//! further round begins. Each round puts at least one instance to its final place, where it stays; so it ends.
+//! This is MIG-serving's exchange-and-compact, for targets at given places. *Exchange* ([`exchange`]): instances of
+//! kinds that there are to be more of are created, and those of kinds that there are to be fewer of are deleted as far
+//! as what has been created pays for them; what changes its place only is *migrated* (compacted) to where it is wanted.
+//! When every place that is wanted is taken by something that cannot be spared, *room is made* ([`room`]): what is in
+//! the way moves aside, to holes or to a spare GPU, and a further round begins. Each round puts at least one instance
+//! to its final place, where it stays; so it ends.
 //!
 //! The order here is one of many. Which steps must wait for which is worked out afterwards ([`order`](crate::order)).
 
@@ -56,8 +57,8 @@ pub(crate) struct Taste {
     pub(crate) lookahead: usize,
     /// Shuffles equal choices.
     pub(crate) salt: u64,
-    /// Where something may come from several GPUs that must be emptied, those come first that are nearest to it; else those that most waits
-    /// for. For mig-parted: with NVML no GPU must be emptied.
+    /// Where something may come from several GPUs that must be emptied, those come first that are nearest to it; else
+    /// those that most waits for. For mig-parted: with NVML no GPU must be emptied.
     pub(crate) empties: bool,
 }
 
@@ -68,8 +69,9 @@ pub(crate) fn sequence(case: &Case, driver: Driver, spare_max: usize, taste: Tas
     Some(Sequence::of(state, rounds))
 }
 
-/// A sequence that first brings together what is to be together, on GPUs that are cut for it already, and then lets whole GPUs trade
-/// places. That takes more steps, but hardly ever more than one spare GPU: a GPU's content fits onto an empty one, and leaves another.
+/// A sequence that first brings together what is to be together, on GPUs that are cut for it already, and then lets
+/// whole GPUs trade places. That takes more steps, but hardly ever more than one spare GPU: a GPU's content fits onto
+/// an empty one, and leaves another.
 pub(crate) fn sequence_by_detour(
     case: &Case,
     driver: Driver,

@@ -19,7 +19,8 @@ pub struct Transition {
     /// Instances that must change, and GPUs that must be repartitioned.
     #[serde(default)]
     pub must_change: usize,
-    /// No transition between the layouts has fewer steps: those, and one for each circle of instances that wait for one another.
+    /// No transition between the layouts has fewer steps: those, and one for each circle of instances that wait for one
+    /// another.
     pub lower_bound: usize,
     /// How long it takes when every step begins as soon as it may.
     pub expected_s: f64,

@@ -40,8 +40,8 @@ impl StepTimes {
         slice_delete_s: 0.0,
     };
 
-    /// As published in 2024 for small pods: changing slices costs a restart of the device plugin. Stopping a pod was not reported
-    /// and is taken to be as quick as starting one.
+    /// As published in 2024 for small pods: changing slices costs a restart of the device plugin. Stopping a pod was
+    /// not reported and is taken to be as quick as starting one.
     pub const PAPER_2024: StepTimes = StepTimes {
         create_s: 0.12,
         delete_s: 0.12,

@@ -100,21 +100,23 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// How bad it is what would have been lost by a rule: about the share that the model lost that lost most. In a norm that is close to the largest
-    /// share and more even, because the share of a single model is a matter of chance.
+    /// How bad it is what would have been lost by a rule: about the share that the model lost that lost most. In a norm
+    /// that is close to the largest share and more even, because the share of a single model is a matter of chance.
     pub(crate) fn bad(&self, stance: Stance) -> f64 {
         let fourth = |sum: &Entry| sum.share(stance).powi(4);
         self.sums.iter().flatten().map(fourth).sum::<f64>().sqrt().sqrt()
     }
 
-    /// The standard deviation of the difference between two rules' [`bad`](Self::bad), told from how it differs from round to round. What the traffic does by
-    /// chance it does to both, and cancels out. Infinite where there are too few rounds to tell.
+    /// The standard deviation of the difference between two rules' [`bad`](Self::bad), told from how it differs from
+    /// round to round. What the traffic does by chance it does to both, and cancels out. Infinite where there are too
+    /// few rounds to tell.
     pub(crate) fn deviation_of_difference(&self, one: Stance, other: Stance) -> f64 {
         if self.record.rounds.len() < ROUNDS_MIN {
             return f64::INFINITY;
         }
         let bads = [one, other].map(|stance| self.bad(stance));
-        // How much worse one lost request more makes it: the slope of the norm, which is steep for those that lose most.
+        // How much worse one lost request more makes it: the slope of the norm, which is steep for those that lose
+        // most.
         let slope = |sum: &Entry, stance: Stance, bad: f64| {
             if bad > 0.0 { (sum.share(stance) / bad).powi(3) / sum.requests() } else { 0.0 }
         };
@@ -168,7 +170,8 @@ mod tests {
         tally
     }
 
-    /// A record of rounds of 49 requests for each of two models, of which `own` and `eager` lose so many, and the others none.
+    /// A record of rounds of 49 requests for each of two models, of which `own` and `eager` lose so many, and the
+    /// others none.
     fn record(rounds: &[([u32; 2], [u32; 2])]) -> Record {
         record_of_stages(1, rounds)
     }
@@ -222,7 +225,8 @@ mod tests {
         assert!((bad - 3.0 / (4.0 * 49.0 + 20.0)).abs() < 1e-12, "{bad}");
     }
 
-    /// However much is lost, and however much that varies: where both lose the same, nothing but five requests are in doubt.
+    /// However much is lost, and however much that varies: where both lose the same, nothing but five requests are in
+    /// doubt.
     #[test]
     fn what_both_lose_alike_is_no_reason_for_doubt() {
         let rounds: Vec<_> = (0..20).map(|round| ([round % 7, 0], [round % 7, 0])).collect();

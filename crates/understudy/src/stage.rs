@@ -7,14 +7,16 @@ use downbeat_sched::{Delays, Event, ModelId, Request, Span, Stance, Time};
 use crate::tally::Tally;
 use crate::understudy::Understudy;
 
-/// By less than this the requests of a model are heard later than they come: long beside bursts and batches, short beside what is remembered.
+/// By less than this the requests of a model are heard later than they come: long beside bursts and batches, short
+/// beside what is remembered.
 const DELAY_MOST: Span = Span::from_millis(500);
 
 /// An understudy for each rule.
 ///
-/// On the first stage requests come as they do to the one that serves. On each of the others every model's requests come later by a time of its own. They are the
-/// same requests, with the same bursts; but whose bursts meet whose, and which batch finds all devices busy, is another matter on each stage. That is what
-/// most losses depend on, so that several stages tell in a few seconds what else would take several times as long.
+/// On the first stage requests come as they do to the one that serves. On each of the others every model's requests
+/// come later by a time of its own. They are the same requests, with the same bursts; but whose bursts meet whose, and
+/// which batch finds all devices busy, is another matter on each stage. That is what most losses depend on, so that
+/// several stages tell in a few seconds what else would take several times as long.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     number: u32,
@@ -35,8 +37,9 @@ impl Stage {
         Stage { number, cast, to_come: BTreeMap::new(), arrived: 0 }
     }
 
-    /// How much later a model's requests are heard here. What matters is by how much two models differ: multiples of the golden ratio, of which only what is behind
-    /// the point counts, are spread evenly, whichever model's number and stage's number they are multiples of.
+    /// How much later a model's requests are heard here. What matters is by how much two models differ: multiples of
+    /// the golden ratio, of which only what is behind the point counts, are spread evenly, whichever model's number and
+    /// stage's number they are multiples of.
     fn delay(&self, model: ModelId) -> Span {
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let part = u64::from(self.number).wrapping_mul(u64::from(model.0)).wrapping_mul(GOLDEN);
@@ -120,7 +123,8 @@ mod tests {
         [0, 1].map(|model| stage.lost_by(Stance::Eager).of(ModelId(model)))
     }
 
-    /// Of two that come at the same time one is lost on the first stage, and none on the others; of two of the same model one is lost on each.
+    /// Of two that come at the same time one is lost on the first stage, and none on the others; of two of the same
+    /// model one is lost on each.
     #[test]
     fn who_meets_whom_is_another_matter_on_each_stage_but_for_those_of_the_same_model() {
         let after = |models: [u32; 2], number| {
@@ -148,7 +152,8 @@ mod tests {
         assert!((0..20).all(|model| stage(0).delay(ModelId(model)) == Span::ZERO));
     }
 
-    /// The second of two at once is lost, whenever it comes to be heard, unless its model's number is another's by then.
+    /// The second of two at once is lost, whenever it comes to be heard, unless its model's number is another's by
+    /// then.
     #[test]
     fn what_is_still_to_come_is_struck_too() {
         for struck in [false, true] {

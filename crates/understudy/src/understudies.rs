@@ -10,26 +10,30 @@ use crate::tally::Tally;
 /// How often it is decided whom to follow.
 const ROUND: Span = Span::from_millis(250);
 
-/// Rounds for which it is remembered what understudies lost: a minute, or more where whole rounds pass without a request.
+/// Rounds for which it is remembered what understudies lost: a minute, or more where whole rounds pass without a
+/// request.
 const MEMORY: usize = 240;
 
-/// They are woken when more than this share of the requests of a round was lost: a tenth of what an objective of 99 % allows.
+/// They are woken when more than this share of the requests of a round was lost: a tenth of what an objective of 99 %
+/// allows.
 const ALARMING: f64 = 0.001;
 
 /// On so many stages they rehearse at most.
 const STAGES_MOST: u64 = 4;
 
-/// So many requests are heard in a round, on all stages together, before there are fewer stages: who hears more than these knows soon enough by one.
+/// So many requests are heard in a round, on all stages together, before there are fewer stages: who hears more than
+/// these knows soon enough by one.
 const HEARD_MOST: u64 = 4_000;
 
-/// Rounds with fewer losses than that after which they go to sleep; or after which there is a single level of priority again.
+/// Rounds with fewer losses than that after which they go to sleep; or after which there is a single level of priority
+/// again.
 const CALM_ROUNDS: u32 = 40;
 
 /// Rounds after waking in which nothing counts: rates are means over a second, and queues are empty at first.
 const WARM_UP: u32 = 4;
 
-/// By how many standard deviations one rule must be better than the one that is followed. More, and it takes longer than it gains: who follows one of two that
-/// are hard to tell apart loses little by either.
+/// By how many standard deviations one rule must be better than the one that is followed. More, and it takes longer
+/// than it gains: who follows one of two that are hard to tell apart loses little by either.
 const DOUBT: f64 = 0.7;
 
 /// `adaptive` follows its own rule where that loses less than this share: it is the one that leaves devices idle.
@@ -37,8 +41,9 @@ const GOOD_ENOUGH: f64 = 0.003;
 
 /// All understudies of a scheduler that follows [`Adaptive`](downbeat_sched::Adaptive).
 ///
-/// They are told what that scheduler is told ([`hear`](Self::hear)) and what became of it ([`count`](Self::count)), and say whom to follow
-/// ([`decide`](Self::decide)). As long as none is [awake](Self::are_awake), requests need not be told, only counted.
+/// They are told what that scheduler is told ([`hear`](Self::hear)) and what became of it ([`count`](Self::count)), and
+/// say whom to follow ([`decide`](Self::decide)). As long as none is [awake](Self::are_awake), requests need not be
+/// told, only counted.
 #[derive(Clone, Debug)]
 pub struct Understudies {
     delays: Delays,
@@ -74,7 +79,8 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// What a priority adds to `levels`, by "or": its bits, and beside them those that it has not. Where both come to be set, there are two priorities.
+    /// What a priority adds to `levels`, by "or": its bits, and beside them those that it has not. Where both come to
+    /// be set, there are two priorities.
     pub fn level(priority: Priority) -> u64 {
         u64::from(priority.0) | u64::from(!priority.0) << 8
     }
@@ -136,7 +142,8 @@ impl Understudies {
         !self.stages.is_empty()
     }
 
-    /// Says of each class of devices on which another rule is to be followed from now on. To be called at any time: it is decided a few times a second.
+    /// Says of each class of devices on which another rule is to be followed from now on. To be called at any time: it
+    /// is decided a few times a second.
     pub fn decide(&mut self, now: Time, mut follow: impl FnMut(ClassId, Stance)) {
         if now < self.next_round_at {
             return;
@@ -208,7 +215,8 @@ impl Understudies {
     /// How many stages there are to be where so many requests come in a round.
     fn stages_for(&self, arrived: u64) -> u32 {
         let models = self.roster.models() as u64;
-        // One model meets nobody but itself, on any stage. Of many, each takes memory on every one, whether it has requests or not.
+        // One model meets nobody but itself, on any stage. Of many, each takes memory on every one, whether it has
+        // requests or not.
         if models < 2 { 1 } else { (HEARD_MOST / arrived.max(models)).clamp(1, STAGES_MOST) as u32 }
     }
 

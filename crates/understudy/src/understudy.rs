@@ -12,9 +12,10 @@ use crate::tally::Tally;
 
 /// Every so many requests one comes twice to whoever follows [`Stance::Lenient`].
 ///
-/// That rule keeps heads that make batches too small to keep up. Close to what the devices can take it loses fewest for a while, until a queue grows and it
-/// loses nearly everything from one moment to the next; nothing that it lost before says so. With a hundredth more to do it breaks down sooner than the one that
-/// serves, which leaves it then, mostly before it has lost much itself.
+/// That rule keeps heads that make batches too small to keep up. Close to what the devices can take it loses fewest for
+/// a while, until a queue grows and it loses nearly everything from one moment to the next; nothing that it lost before
+/// says so. With a hundredth more to do it breaks down sooner than the one that serves, which leaves it then, mostly
+/// before it has lost much itself.
 const TWICE_IF_LENIENT: u64 = 100;
 
 /// A bit in the number of a request that came for the second time, which is not counted if it is lost.
@@ -123,8 +124,8 @@ mod tests {
 
     const CLASS: ClassId = ClassId(0);
 
-    /// What an understudy loses of so many requests a second that come at random, for a hundred seconds, on a device that takes 100 of them a second, one
-    /// at a time.
+    /// What an understudy loses of so many requests a second that come at random, for a hundred seconds, on a device
+    /// that takes 100 of them a second, one at a time.
     fn lost(stance: Stance, rate: u64) -> u32 {
         let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(5.0, 5.0, 1).unwrap())]);
         let introductions =
@@ -151,7 +152,8 @@ mod tests {
         assert!(lenient < deferred + deferred / 5, "{lenient}, and {deferred}");
     }
 
-    /// At ten times what the device can take, it takes 10,000 of 100,000. Of the thousand copies nearly all are lost: with them it would be 91,000.
+    /// At ten times what the device can take, it takes 10,000 of 100,000. Of the thousand copies nearly all are lost:
+    /// with them it would be 91,000.
     #[test]
     fn a_copy_that_is_lost_is_not_counted() {
         let lenient = lost(Stance::Lenient, 1_000);

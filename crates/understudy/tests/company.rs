@@ -1,4 +1,5 @@
-//! A scheduler with its understudies against the same scheduler alone, on traffic on which its own rule is not the best.
+//! A scheduler with its understudies against the same scheduler alone, on traffic on which its own rule is not the
+//! best.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where something does")]
 
@@ -19,8 +20,9 @@ const CLASS: ClassId = ClassId(0);
 /// alpha and beta of l(b), the objective and the rate of a model.
 type Model = (f64, f64, f64, f64);
 
-/// Six models on four devices, of which three run for longer than the third can wait. Its requests are lost, the own rule hurries, and hurrying the
-/// long ones only makes them stand in its way more often: Symphony's rule loses half as much.
+/// Six models on four devices, of which three run for longer than the third can wait. Its requests are lost, the own
+/// rule hurries, and hurrying the long ones only makes them stand in its way more often: Symphony's rule loses half as
+/// much.
 const LONG_AND_SHORT: [Model; 6] = [
     (0.372, 8.06, 36.5, 112.0),
     (1.928, 23.44, 136.5, 5.6),

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// Ticks of the kernel's accounting; 100 a second on every Linux.
 const TICK_MS: f64 = 10.0;
 
-/// The processor time of a process and its children, in milliseconds, by the name of their threads. Empty where it cannot
-/// be known.
+/// The processor time of a process and its children, in milliseconds, by the name of their threads. Empty where it
+/// cannot be known.
 pub(crate) fn by_thread(process: u32) -> BTreeMap<String, f64> {
     let mut times = BTreeMap::new();
     add(process, &mut times);

@@ -1,8 +1,8 @@
 //! `make bench-deadlines` and `make bench-throughput`: the server as a whole, as its clients see it.
 //!
-//! Starts the binary with emulated devices, which take exactly l(b), so that whatever a request takes beyond that is the
-//! server's doing (and this program's: clients and server share the machine). Parts can be asked for by name: `hopeless`,
-//! `feasible`, `overhead`, `throughput`.
+//! Starts the binary with emulated devices, which take exactly l(b), so that whatever a request takes beyond that is
+//! the server's doing (and this program's: clients and server share the machine). Parts can be asked for by name:
+//! `hopeless`, `feasible`, `overhead`, `throughput`.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it measures real time")]

@@ -21,10 +21,10 @@ use crate::output::{self, Format, PageFile};
 
 /// Divide models that do not all fit into one GPU's memory: which of them share which GPUs
 ///
-/// Every GPU of a sub-cluster holds all of its models, and one scheduler serves them on all of its GPUs. Finds the division that
-/// takes the fewest GPUs such that memory fits, every model meets its SLO, and no more models move than may since the last epoch.
-/// How many GPUs a sub-cluster needs is estimated while searching, and then confirmed in the simulator. Sub-clusters can be made
-/// of MIG slices as well: services too small to fill a slice share some.
+/// Every GPU of a sub-cluster holds all of its models, and one scheduler serves them on all of its GPUs. Finds the
+/// division that takes the fewest GPUs such that memory fits, every model meets its SLO, and no more models move than
+/// may since the last epoch. How many GPUs a sub-cluster needs is estimated while searching, and then confirmed in the
+/// simulator. Sub-clusters can be made of MIG slices as well: services too small to fill a slice share some.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Arguments {
@@ -33,8 +33,8 @@ pub(super) struct Arguments {
     /// The problem, a TOML file: models, their demand and memory, and the GPUs
     #[arg(value_name = "FILE", required = true)]
     problem: Option<PathBuf>,
-    /// The sub-clusters that there are, a plan as JSON: names stay, and of equally good divisions the one that moves fewer models
-    /// is taken
+    /// The sub-clusters that there are, a plan as JSON: names stay, and of equally good divisions the one that moves
+    /// fewer models is taken
     #[arg(long, value_name = "PLAN")]
     from: Option<PathBuf>,
     /// How many models may be in another sub-cluster than in --from

@@ -9,7 +9,8 @@ use crate::models::{Models, QUICK};
 use crate::server::{Server, signal};
 use crate::{assert_counted_once, count, load, number, urls};
 
-/// Starts a load of many minutes, waits until the server has answered so many requests, does something, and gives the report.
+/// Starts a load of many minutes, waits until the server has answered so many requests, does something, and gives the
+/// report.
 fn interrupted(server: &Server, url: &str, flags: &[&str], after: u32, act: impl FnOnce(u32)) -> Value {
     let success = || server.metric("nv_inference_request_success", &["model=\"quick\""]);
     let before = success();

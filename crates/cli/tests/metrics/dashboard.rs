@@ -30,8 +30,8 @@ pub(crate) fn queries(panel: &Value) -> Vec<Query> {
     targets.iter().map(|target| read(target["expr"].as_str().expect("a query"))).collect()
 }
 
-/// Takes a query apart. A whole parser would need three dozen crates; the few forms that the dashboard uses are told apart by
-/// what stands before a bracket, and anything else is refused.
+/// Takes a query apart. A whole parser would need three dozen crates; the few forms that the dashboard uses are told
+/// apart by what stands before a bracket, and anything else is refused.
 fn read(text: &str) -> Query {
     let mut query = Query { text: text.to_owned(), ..Query::default() };
     let mut open: Vec<char> = Vec::new();

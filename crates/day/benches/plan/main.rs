@@ -1,6 +1,7 @@
 //! The planner's tables: `make bench-plan`. Arguments name the tables to print; without any, all.
 //!
-//! Demands are drawn anew from seeds, in units of what a whole GPU serves, as in the evaluation of MIG-serving (arXiv 2109.11067).
+//! Demands are drawn anew from seeds, in units of what a whole GPU serves, as in the evaluation of MIG-serving (arXiv
+//! 2109.11067).
 #![allow(clippy::disallowed_types, reason = "a benchmark measures time")]
 #![allow(clippy::print_stdout, reason = "a benchmark prints its tables")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run ends")]

@@ -93,7 +93,8 @@ pub(crate) fn a100() {
     comparison(&instances);
 }
 
-/// MIG-serving's searches on demands that are in no suite: whether they find better plans than greedy wherever there are any.
+/// MIG-serving's searches on demands that are in no suite: whether they find better plans than greedy wherever there
+/// are any.
 pub(crate) fn searches() {
     println!("Greedy, mcts and ga on demands not in the suite, rule paper; GPUs\n");
     println!("| demands | greedy | mcts | ga | auto | gap | mcts s | ga s | |");

@@ -1,5 +1,5 @@
-//! `make bench-subclusters`: how good and how quick divisions into sub-clusters are. Parts can be named: `estimate`, `exact`, `large`,
-//! `rivals`, `slices`.
+//! `make bench-subclusters`: how good and how quick divisions into sub-clusters are. Parts can be named: `estimate`,
+//! `exact`, `large`, `rivals`, `slices`.
 
 #![allow(clippy::print_stdout, clippy::disallowed_types, reason = "a benchmark prints, and measures time")]
 

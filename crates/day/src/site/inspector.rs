@@ -1,5 +1,5 @@
-//! Watches a change while it is carried out: it knows the steps as they are written and the GPUs' tables, and nothing of how they
-//! were planned.
+//! Watches a change while it is carried out: it knows the steps as they are written and the GPUs' tables, and nothing
+//! of how they were planned.
 
 #[cfg(test)]
 mod tests;

@@ -36,8 +36,8 @@ pub struct Contender {
     pub more: f64,
 }
 
-/// Compares a solution with one cluster per model, a random division and one that balances rates. `on_done` is told of each sub-cluster
-/// that was sized.
+/// Compares a solution with one cluster per model, a random division and one that balances rates. `on_done` is told of
+/// each sub-cluster that was sized.
 pub fn compare(
     problem: &Problem,
     solution: &Solution,

@@ -9,12 +9,12 @@ use super::trial::{self, Length};
 /// A run that sizes a sub-cluster.
 const SIZING: Length = Length { rarest: trial::RAREST, most: 200_000.0 };
 
-/// The largest share of bad requests of any model; less than the 1 % that is promised, because what just passes with one seed
-/// fails with the next.
+/// The largest share of bad requests of any model; less than the 1 % that is promised, because what just passes with
+/// one seed fails with the next.
 const BAD_RATE_MAX: f64 = 0.007;
 
-/// The fewest devices of each sub-cluster that keep every model in its SLO, near the estimate: upward from it, or downward.
-/// `on_done` is told of each sub-cluster that is done, from any thread.
+/// The fewest devices of each sub-cluster that keep every model in its SLO, near the estimate: upward from it, or
+/// downward. `on_done` is told of each sub-cluster that is done, from any thread.
 pub fn confirm(
     problem: &Problem,
     subclusters: &[Subcluster],

@@ -38,7 +38,8 @@ pub struct ModelReplay {
     pub in_slo: f64,
     /// Its 99th percentile latency.
     pub p99_ms: f64,
-    /// Whether that is enough. With fewer than 2,000 requests, 1 % of bad ones is allowed to be passed by what chance alone gives.
+    /// Whether that is enough. With fewer than 2,000 requests, 1 % of bad ones is allowed to be passed by what chance
+    /// alone gives.
     pub passed: bool,
 }
 

@@ -69,8 +69,8 @@ fn scenario(problem: &Problem, subcluster: &Subcluster, count: u32, length: Leng
     }
 }
 
-/// Whether a run keeps bad requests to a share of `most` of each model. A model with few requests may have more of them, by what
-/// chance alone gives in 98 of 100 cases; all such models together may not.
+/// Whether a run keeps bad requests to a share of `most` of each model. A model with few requests may have more of
+/// them, by what chance alone gives in 98 of 100 cases; all such models together may not.
 pub(super) fn keeps(models: &[ModelReport], most: f64) -> bool {
     let bad = |model: &ModelReport| (model.late + model.expired) as f64;
     let rare = |model: &&ModelReport| (model.offered as f64) < RAREST;

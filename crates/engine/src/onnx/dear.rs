@@ -11,8 +11,8 @@ use crate::{Clock, EngineError, Model, WallClock};
 /// Runs of each kind; the quickest counts.
 const RUNS: usize = 3;
 
-/// Whether a batch takes far longer after one of another size than after one of its own. Tried out, since it depends on the
-/// model's operators, the provider and its version.
+/// Whether a batch takes far longer after one of another size than after one of its own. Tried out, since it depends on
+/// the model's operators, the provider and its version.
 pub(super) fn changes_of_size(model: &mut OnnxModel) -> Result<bool, EngineError> {
     let inputs = model.signature().inputs.clone();
     let sizes = [1, 2].map(|rows| (rows, synthetic_inputs(&inputs, rows, 1, rows.into())));

@@ -38,7 +38,8 @@ impl Conductor {
         transition.expected_s + provision_s
     }
 
-    /// What there is, with further GPUs beside it for what it lacks of a plan; `None` where it lacks nothing, or GPUs are too few.
+    /// What there is, with further GPUs beside it for what it lacks of a plan; `None` where it lacks nothing, or GPUs
+    /// are too few.
     pub(super) fn beside(
         &self,
         layout: &Layout,

@@ -71,8 +71,8 @@ pub(super) fn gpus(
     Ok(gpus)
 }
 
-/// How many compute slices a GPU has, which tables do not say: as many as one profile at its most is able to use. Where none is
-/// the whole GPU, different ones may be able to use more together, as 4g and 3g do.
+/// How many compute slices a GPU has, which tables do not say: as many as one profile at its most is able to use. Where
+/// none is the whole GPU, different ones may be able to use more together, as 4g and 3g do.
 fn compute(gpu: &GpuModel) -> u8 {
     let alone = gpu.profiles.iter().map(|profile| profile.compute.saturating_mul(profile.most));
     let alone = alone.max().unwrap_or(0);

@@ -25,7 +25,8 @@ fn a_media_engine_is_given_once() {
 
 #[test]
 fn compute_is_counted_beside_memory() {
-    // Four double-memory 1g slices use all memory but only four of seven compute slices; a fifth slice has no unit left.
+    // Four double-memory 1g slices use all memory but only four of seven compute slices; a fifth slice has no unit
+    // left.
     let catalogue = Catalogue::builtin();
     let gpu = catalogue.find("A100-40GB").unwrap();
     let double = gpu.profile("1g.10gb").unwrap();

@@ -37,12 +37,12 @@ macro_rules! calls {
         impl Calls {
             /// Loads a library and finds all functions in it.
             pub(super) fn load(path: &Path) -> Result<Calls, String> {
-                // SAFETY: loading runs the library's initialisers. HiGHS has none but those of C++'s standard library; a user
-                // who names another library runs that one's, as with any program that is started.
+                // SAFETY: loading runs the library's initialisers. HiGHS has none but those of C++'s standard library;
+                // a user who names another library runs that one's, as with any program that is started.
                 let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
                 $(
-                    // SAFETY: the signatures below are those of `highs_c_api.h` of HiGHS 1.7 and later, with 32-bit integers;
-                    // `check` refuses builds with others before any of them is called with one.
+                    // SAFETY: the signatures below are those of `highs_c_api.h` of HiGHS 1.7 and later, with 32-bit
+                    // integers; `check` refuses builds with others before any of them is called with one.
                     let $name = *unsafe { library.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>($symbol.as_bytes()) }
                         .map_err(|_| format!("it has no {}", $symbol))?;
                 )*
@@ -143,8 +143,8 @@ impl<'a> Model<'a> {
         self.columns = columns.len();
         let sizes = (columns.len() as c_int, program.rows.len() as c_int, index.len() as c_int);
         if whole.iter().any(|&whole| whole != 0) {
-            // SAFETY: a live model; the arrays have the lengths that the sizes say, every index is that of a column (checked
-            // above), and HiGHS copies them.
+            // SAFETY: a live model; the arrays have the lengths that the sizes say, every index is that of a column
+            // (checked above), and HiGHS copies them.
             unsafe {
                 (self.calls.pass_mip)(
                     self.handle,
@@ -202,8 +202,8 @@ impl<'a> Model<'a> {
     /// Searches until the end or until `stop` says so; returns HiGHS's status.
     pub(super) fn run(&mut self, stop: Stop<'_>) -> i32 {
         let stop_pointer: *const Stop<'_> = &raw const stop;
-        // SAFETY: a live model. The callback is called during `run` only, while `stop` lives; it is replaced or the model
-        // destroyed before another search. HiGHS may call it from its own threads, which `Sync` allows.
+        // SAFETY: a live model. The callback is called during `run` only, while `stop` lives; it is replaced or the
+        // model destroyed before another search. HiGHS may call it from its own threads, which `Sync` allows.
         unsafe {
             (self.calls.set_callback)(self.handle, ask, stop_pointer.cast_mut().cast());
             for kind in INTERRUPTS {

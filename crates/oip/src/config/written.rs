@@ -11,8 +11,8 @@ use crate::proto::{DESCRIPTORS, ModelConfig};
 
 const MAX_BATCH: &str = "max_batch_size";
 
-/// A configuration, and what the message alone cannot tell: whether a largest batch of 0, a model without batches, is what
-/// somebody wrote or what nobody wrote.
+/// A configuration, and what the message alone cannot tell: whether a largest batch of 0, a model without batches, is
+/// what somebody wrote or what nobody wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WrittenConfig {
     /// The configuration.

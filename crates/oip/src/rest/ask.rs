@@ -45,8 +45,8 @@ struct Classes {
     classification: u32,
 }
 
-/// Writes a request. With `binary`, which is an extension of the protocol, inputs follow the JSON in binary form and all
-/// outputs are asked for in it; without, everything is JSON, and what JSON cannot say fails.
+/// Writes a request. With `binary`, which is an extension of the protocol, inputs follow the JSON in binary form and
+/// all outputs are asked for in it; without, everything is JSON, and what JSON cannot say fails.
 pub fn encode_request(request: &InferRequest, binary: bool) -> Result<Encoded, Failure> {
     let all_binary = Parameter::Bool(true);
     let mut parameters: BTreeMap<&str, &Parameter> =

@@ -1,7 +1,7 @@
 //! No more GPUs than there are, at the cost that is claimed.
 //!
-//! Of several pools of one type a plan does not say which a GPU is of. It must be possible to deal them out: each to a pool where it may be cut as
-//! it is, and none more than its pool has.
+//! Of several pools of one type a plan does not say which a GPU is of. It must be possible to deal them out: each to a
+//! pool where it may be cut as it is, and none more than its pool has.
 
 use super::{SLACK, placement, pools_of};
 use crate::plan::Plan;

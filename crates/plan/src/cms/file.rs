@@ -19,8 +19,8 @@ use crate::rule::{Curve, Rule};
 ///   "jobs": [{ "name": "a", "demand": 10, "values": [1, 3.5] }] }
 /// ```
 ///
-/// Instead of a list, `"configurations": { "sizes": [1, 3], "capacity": 4 }` stands for every multiset of blocks whose sizes sum to at most the
-/// capacity. A value of 0 is a block that is of no use to the job.
+/// Instead of a list, `"configurations": { "sizes": [1, 3], "capacity": 4 }` stands for every multiset of blocks whose
+/// sizes sum to at most the capacity. A value of 0 is a block that is of no use to the job.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cms {
@@ -237,8 +237,8 @@ impl Cms {
     }
 }
 
-/// Every multiset that no block fits beside, as far as they are to be counted. `order` is of the blocks still to be decided, the largest first: once
-/// the smallest has taken all the room it can, nothing fits beside.
+/// Every multiset that no block fits beside, as far as they are to be counted. `order` is of the blocks still to be
+/// decided, the largest first: once the smallest has taken all the room it can, nothing fits beside.
 fn maximal(sizes: &[u32], left: u32, counts: &mut Vec<u32>, order: &[usize], found: &mut Vec<Vec<u32>>) {
     let Some((&block, smaller)) = order.split_first() else {
         found.push(counts.clone());

@@ -1,8 +1,8 @@
 //! Exact where the number of jobs and of block types is constant.
 //!
-//! With J jobs, K types and every configuration up to a size there are J K + C whole numbers to find, a constant: integer programs in fixed dimension are
-//! solved in polynomial time (Lenstra), and the compact model is one. It is solved by branch and bound, which is exact as well and quick
-//! at these sizes.
+//! With J jobs, K types and every configuration up to a size there are J K + C whole numbers to find, a constant:
+//! integer programs in fixed dimension are solved in polynomial time (Lenstra), and the compact model is one. It is
+//! solved by branch and bound, which is exact as well and quick at these sizes.
 
 use downbeat_milp::Status;
 

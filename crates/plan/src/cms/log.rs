@@ -7,9 +7,10 @@ use crate::solvers::tidy;
 
 /// The logarithmic approximation.
 ///
-/// Guarantee: with n jobs and whole demands of at most D and whole values, at most 1 + 2 OPT ln(n D) machines. Covered demand, as a share of each job's, is a submodular
-/// function of the blocks given out; giving out a configuration's blocks one by one, each to where it covers most, covers at least half of the best
-/// (greedy over a partition matroid), and the best covers at least the OPT-th part of what is left.
+/// Guarantee: with n jobs and whole demands of at most D and whole values, at most 1 + 2 OPT ln(n D) machines. Covered
+/// demand, as a share of each job's, is a submodular function of the blocks given out; giving out a configuration's
+/// blocks one by one, each to where it covers most, covers at least half of the best (greedy over a partition matroid),
+/// and the best covers at least the OPT-th part of what is left.
 pub struct CmsLog;
 
 impl Solver for CmsLog {

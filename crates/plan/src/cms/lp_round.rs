@@ -1,16 +1,19 @@
 //! Rounding the linear relaxation, for a constant number of configurations.
 //!
-//! An extreme point of the relaxation has at most as many fractional x_ij as rows they lie in, in every connected part: seen as edges between
-//! jobs and types they form a pseudoforest. So each fractional edge can be charged to one of its ends such that no job and no type is charged
-//! twice. Values are first capped at the job's demand, which changes no whole solution.
+//! An extreme point of the relaxation has at most as many fractional x_ij as rows they lie in, in every connected part:
+//! seen as edges between jobs and types they form a pseudoforest. So each fractional edge can be charged to one of its
+//! ends such that no job and no type is charged twice. Values are first capped at the job's demand, which changes no
+//! whole solution.
 //!
-//! A job that is charged no edge keeps its blocks, rounded up. One that is charged an edge doubles: twice its blocks, rounded up but for the charged
-//! edge, rounded down. That serves it: if the charged edge has x >= 1/2, then floor(2x) >= x; if less, it serves less than half of the demand, since
-//! values are capped, and the doubled rest serves the whole. Each type is rounded up on at most one edge, so that it needs at most 2 b_i + 1 blocks where the
-//! relaxation has b_i: ceil(2y) + 1 of each configuration used has them, and costs at most 2 LP + 2c.
+//! A job that is charged no edge keeps its blocks, rounded up. One that is charged an edge doubles: twice its blocks,
+//! rounded up but for the charged edge, rounded down. That serves it: if the charged edge has x >= 1/2, then floor(2x)
+//! >= x; if less, it serves less than half of the demand, since values are capped, and the doubled rest serves the
+//! whole. Each type is rounded up on at most one edge, so that it needs at most 2 b_i + 1 blocks where the relaxation
+//! has b_i: ceil(2y) + 1 of each configuration used has them, and costs at most 2 LP + 2c.
 //!
-//! Where the optimum is small, the y themselves are tried, from the fewest machines on, until the relaxation of the rest is feasible: b_i is then whole, 2 b_i + 1 <= 3 b_i,
-//! and three times as many machines do. Together that is the (3 + eps).
+//! Where the optimum is small, the y themselves are tried, from the fewest machines on, until the relaxation of the
+//! rest is feasible: b_i is then whole, 2 b_i + 1 <= 3 b_i, and three times as many machines do. Together that is the
+//! (3 + eps).
 
 use downbeat_milp::{Program, Variable};
 
@@ -22,8 +25,8 @@ use crate::solvers::{raised, tidy};
 
 /// The approximation by rounding.
 ///
-/// Guarantee: at most 2 LP + 2c machines with c configurations in use, where LP is the linear relaxation; and at most 3 OPT where the few machines of a
-/// small optimum could be tried (`MOST_TRIES`).
+/// Guarantee: at most 2 LP + 2c machines with c configurations in use, where LP is the linear relaxation; and at most 3
+/// OPT where the few machines of a small optimum could be tried (`MOST_TRIES`).
 pub struct CmsLpRound;
 
 /// Combinations of configurations that are tried where the optimum is small.
@@ -61,7 +64,8 @@ impl Solver for CmsLpRound {
     }
 }
 
-/// Tries the machines themselves, fewest first: the first for which the rest is feasible in parts, rounded, on three times as many.
+/// Tries the machines themselves, fewest first: the first for which the rest is feasible in parts, rounded, on three
+/// times as many.
 fn few_machines(
     problem: &Problem,
     run: &Run<'_>,
@@ -227,8 +231,8 @@ fn round(problem: &Problem, parts: &[Vec<f64>]) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// For each edge between a job and a type, whether it is charged to the job and not the type; none is charged twice where the edges form a
-/// pseudoforest. By augmenting paths.
+/// For each edge between a job and a type, whether it is charged to the job and not the type; none is charged twice
+/// where the edges form a pseudoforest. By augmenting paths.
 fn charge(edges: &[(usize, usize)], jobs: usize, types: usize) -> Vec<bool> {
     fn place(
         edge: usize,

@@ -46,7 +46,8 @@ pub struct Block {
     pub job: String,
 }
 
-/// Solves an instance that came from [`Cms`](super::Cms), gives every block its job and checks that every demand is met.
+/// Solves an instance that came from [`Cms`](super::Cms), gives every block its job and checks that every demand is
+/// met.
 pub fn schedule(problem: &Problem, solver: &dyn Solver, run: &Run<'_>) -> Result<Schedule, Unsolved> {
     let solved = solver.solve(problem, run)?;
     let mut left = solved.allocation.instances.clone();

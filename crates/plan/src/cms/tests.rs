@@ -7,7 +7,8 @@ use super::*;
 use crate::solvers::Exact;
 use crate::testing::run_by;
 
-/// Whole demands up to 30, whole values up to 12, two or three block types, a few configurations of at most five blocks.
+/// Whole demands up to 30, whole values up to 12, two or three block types, a few configurations of at most five
+/// blocks.
 fn instances() -> impl Strategy<Value = String> {
     let configuration = |types| prop::collection::vec(0u32..4, types);
     let job = |types| (1u32..30, prop::collection::vec(0u32..12, types));

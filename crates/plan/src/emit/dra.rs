@@ -1,4 +1,5 @@
-//! Kubernetes' dynamic resource allocation: a claim template per service and slice profile, and pods that claim from it.
+//! Kubernetes' dynamic resource allocation: a claim template per service and slice profile, and pods that claim from
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,8 +7,8 @@ use std::fmt::Write;
 use super::{label, labels, product, quoted, worker};
 use crate::plan::{GpuLayout, Instance, Plan};
 
-/// `ResourceClaimTemplate`s that select MIG devices of NVIDIA's driver by profile, and a `Deployment` of as many replicas as the plan has
-/// instances for each.
+/// `ResourceClaimTemplate`s that select MIG devices of NVIDIA's driver by profile, and a `Deployment` of as many
+/// replicas as the plan has instances for each.
 pub fn dra(plan: &Plan) -> String {
     let mut wanted: BTreeMap<(&str, &str, &str), (u32, &GpuLayout, &Instance)> = BTreeMap::new();
     for gpu in &plan.layout {

@@ -6,7 +6,8 @@ use super::product::affinity;
 use super::{labels, named_instances, quoted, worker};
 use crate::plan::Plan;
 
-/// Pods with `nvidia.com/mig-*` limits, on nodes with the type of GPU that was planned: slices of two types may be called the same. The image is the user's to fill in; the service, model and place are labels and annotations.
+/// Pods with `nvidia.com/mig-*` limits, on nodes with the type of GPU that was planned: slices of two types may be
+/// called the same. The image is the user's to fill in; the service, model and place are labels and annotations.
 pub fn kubernetes(plan: &Plan) -> String {
     let mut text = String::new();
     let labels = labels(plan);

@@ -13,8 +13,9 @@ type Devices<'a> = BTreeMap<u32, Cut<'a>>;
 
 /// A mig-parted configuration with one named layout per node; nodes that are cut alike share one.
 ///
-/// mig-parted is told how many slices of each profile a GPU has, in the order that creates them; it chooses the starts itself. The label
-/// `nvidia.com/mig.config` of each node is listed in comments. GPUs that the plan does not use are not named: they stay as they are.
+/// mig-parted is told how many slices of each profile a GPU has, in the order that creates them; it chooses the starts
+/// itself. The label `nvidia.com/mig.config` of each node is listed in comments. GPUs that the plan does not use are
+/// not named: they stay as they are.
 pub fn mig_parted(plan: &Plan) -> String {
     let mut layout = plan.layout.clone();
     number_devices(&mut layout);

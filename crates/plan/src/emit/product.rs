@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use super::quoted;
 
-/// The products that are sold as a type of GPU, as the driver names them: by the list of supported chips in NVIDIA's open kernel modules, matched to types by
-/// the chips of mig-parted's default configuration. `productName` of NVIDIA's DRA driver is this name; the label `nvidia.com/gpu.product` has dashes for
-/// spaces, and under the `mixed` strategy nothing more.
+/// The products that are sold as a type of GPU, as the driver names them: by the list of supported chips in NVIDIA's
+/// open kernel modules, matched to types by the chips of mig-parted's default configuration. `productName` of NVIDIA's
+/// DRA driver is this name; the label `nvidia.com/gpu.product` has dashes for spaces, and under the `mixed` strategy
+/// nothing more.
 const PRODUCTS: [(&str, &[&str]); 13] = [
     ("A30-24GB", &["NVIDIA A30"]),
     ("A100-40GB", &["NVIDIA A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB"]),

@@ -10,9 +10,11 @@ use crate::solver::Allocation;
 /// A GPU's instances as (kind of slice, start, service).
 pub(crate) type Content = Vec<(usize, u8, usize)>;
 
-/// Takes out of `rest` the GPUs of `from` that hold nothing else than what is wanted, and returns them, with their old numbers.
+/// Takes out of `rest` the GPUs of `from` that hold nothing else than what is wanted, and returns them, with their old
+/// numbers.
 ///
-/// A GPU may stay where its instances are still wanted and the GPUs that remain to be cut have slices enough for the rest.
+/// A GPU may stay where its instances are still wanted and the GPUs that remain to be cut have slices enough for the
+/// rest.
 pub(super) fn kept(
     problem: &Problem,
     rest: &mut Allocation,
@@ -39,7 +41,8 @@ pub(super) fn kept(
     kept
 }
 
-/// What a GPU holds as one of this pool, in the problem's terms; `None` where it is of another type, or holds nothing or what the problem does not know.
+/// What a GPU holds as one of this pool, in the problem's terms; `None` where it is of another type, or holds nothing
+/// or what the problem does not know.
 pub(crate) fn content(problem: &Problem, gpu: &GpuLayout, pool: usize) -> Option<Content> {
     if problem.pools[pool].gpu.name != gpu.gpu_type || gpu.instances.is_empty() {
         return None;

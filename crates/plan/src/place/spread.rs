@@ -1,13 +1,15 @@
 //! Instances of a service that share a GPU or crowd a node trade places with others on slices of the same kind.
 //!
-//! Dealing ([`deal`](super)) spreads the instances on each kind of slice; those of a service on different kinds may still meet.
+//! Dealing ([`deal`](super)) spreads the instances on each kind of slice; those of a service on different kinds may
+//! still meet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Frame, positions};
 use crate::problem::Problem;
 
-/// How many slots are looked at for each instance that is to move: thousands of GPUs must not take thousands of times as long.
+/// How many slots are looked at for each instance that is to move: thousands of GPUs must not take thousands of times
+/// as long.
 const LOOKED_AT: usize = 256;
 
 /// Rounds through all instances; hardly anything moves after the second.
@@ -93,7 +95,8 @@ impl Crowd {
         on_gpu * SAME_GPU + on_node
     }
 
-    /// Lets what is in a slot trade places with the best of others, if that is better for both together; returns whether it did.
+    /// Lets what is in a slot trade places with the best of others, if that is better for both together; returns
+    /// whether it did.
     fn improve(&mut self, frames: &mut [Frame], slot: Slot, others: impl Iterator<Item = Slot>) -> bool {
         let held = |frames: &[Frame], (gpu, index): Slot| frames[gpu].slots[index].2;
         let service = held(frames, slot);

@@ -76,7 +76,8 @@ fn halves(demand: f64) -> Table {
 
 #[test]
 fn gpus_that_are_cut_alike_are_on_different_nodes_and_a_service_is_not_twice_on_one() {
-    // Six GPUs on three nodes, each with a 3g and a 4g slice: each service has both kinds of slices, and a node holds a third of it.
+    // Six GPUs on three nodes, each with a 3g and a 4g slice: each service has both kinds of slices, and a node holds a
+    // third of it.
     let (_, plan) = planned(&[halves(3.0), halves(3.0), halves(6.0)], None);
     assert_eq!(plan.layout.len(), 6);
     for (service, instances) in [("s0", 3), ("s1", 3), ("s2", 6)] {

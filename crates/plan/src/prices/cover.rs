@@ -14,8 +14,8 @@ pub(crate) struct Pattern {
 /// Steps after which a search for the cheapest pattern gives up on proving it; real services take some hundred.
 const MOST_STEPS: u32 = 200_000;
 
-/// The cheapest pattern of a service and a bound on its worth: equal but for services whose search was given up. `None` where no slice
-/// serves it.
+/// The cheapest pattern of a service and a bound on its worth: equal but for services whose search was given up. `None`
+/// where no slice serves it.
 pub(crate) fn cheapest(problem: &Problem, service: usize, prices: &[f64]) -> Option<(Pattern, f64)> {
     let mut search = Search::new(problem, service, prices)?;
     let fractional = search.fractional_bound();
@@ -25,8 +25,8 @@ pub(crate) fn cheapest(problem: &Problem, service: usize, prices: &[f64]) -> Opt
     Some((found, bound))
 }
 
-/// The cheapest slices that serve the rest of a service beside those that it has; where throughput is not linear, slices that surely do. `None` where
-/// no slice serves it.
+/// The cheapest slices that serve the rest of a service beside those that it has; where throughput is not linear,
+/// slices that surely do. `None` where no slice serves it.
 pub(crate) fn cheapest_rest(
     problem: &Problem,
     service: usize,
@@ -40,7 +40,8 @@ pub(crate) fn cheapest_rest(
     search.found.pop()
 }
 
-/// Every minimal pattern worth at most `limit`, the cheapest first; the flag says whether these are all. At most `most` are kept.
+/// Every minimal pattern worth at most `limit`, the cheapest first; the flag says whether these are all. At most `most`
+/// are kept.
 pub(crate) fn all_within(
     problem: &Problem,
     service: usize,
@@ -137,7 +138,8 @@ impl<'a> Search<'a> {
         (first.unit_price * self.demand).max(first.least_price * f64::from(self.least))
     }
 
-    /// Chooses the number of slices of the kinds from `depth` on, for what is left of the demand and of the replicas wanted.
+    /// Chooses the number of slices of the kinds from `depth` on, for what is left of the demand and of the replicas
+    /// wanted.
     fn descend(&mut self, depth: usize, left: f64, replicas: u32, worth: f64) {
         self.steps += 1;
         if left <= 0.0 && replicas == 0 {
@@ -157,7 +159,8 @@ impl<'a> Search<'a> {
             let here = worth + price * f64::from(count);
             let rest = left - curve.capacity(count);
             let missing = replicas.saturating_sub(curve.replicas(count));
-            // At best every slice of this kind serves at its best rate; with fewer of them it only gets worse, as later kinds cost more.
+            // At best every slice of this kind serves at its best rate; with fewer of them it only gets worse, as later
+            // kinds cost more.
             let ideal_rest = left - f64::from(count) * best_rate;
             let prune = self.limit - TOLERANCE;
             if ideal_rest > 0.0 && here + ideal_rest * next_unit_price >= prune {
@@ -182,8 +185,8 @@ impl<'a> Search<'a> {
         self.collect.is_some_and(|most| self.found.len() > most)
     }
 
-    /// The demand is met, replicas are missing: where only the cheapest pattern is asked for, they are on the cheapest kind of slice.
-    /// Whether that is so: not where one instance of a kind serves nothing.
+    /// The demand is met, replicas are missing: where only the cheapest pattern is asked for, they are on the cheapest
+    /// kind of slice. Whether that is so: not where one instance of a kind serves nothing.
     fn fill_up(&mut self, missing: u32, worth: f64) -> bool {
         if self.collect.is_some() || self.choices.iter().any(|choice| choice.fewest > 1) {
             return false;

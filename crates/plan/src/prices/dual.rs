@@ -30,7 +30,8 @@ const CLOSE: f64 = 1e-6;
 /// How far from the best prices so far towards the model's each round looks; all the way is unstable in the beginning.
 const STRIDE: f64 = 0.5;
 
-/// More than any plan within the pools' counts costs: all GPUs that are counted, and each instance of the others on its own.
+/// More than any plan within the pools' counts costs: all GPUs that are counted, and each instance of the others on its
+/// own.
 pub(crate) fn beyond_any_plan(problem: &Problem) -> f64 {
     let counted: f64 = problem.pools.iter().map(|pool| f64::from(pool.count.unwrap_or(0)) * pool.cost).sum();
     let dearest = problem.pools.iter().map(|pool| pool.cost).fold(0.0, f64::max);

@@ -21,7 +21,8 @@ pub(crate) struct Rounding<'a> {
 
 /// How often the search begins again from a changed choice.
 const KICKS: usize = 6;
-/// The weight of what the chosen patterns are worth beside what is missing: of two choices that miss as much the cheaper is better.
+/// The weight of what the chosen patterns are worth beside what is missing: of two choices that miss as much the
+/// cheaper is better.
 const WORTH_WEIGHT: f64 = 1e-3;
 
 /// Which pattern each service has, and how many slices of each kind are missing (or left, below 0).

@@ -17,7 +17,8 @@ use super::{Configuration, Pool, Problem, Service, Slice};
 use crate::bound;
 use crate::rule::{Curve, Rule, Step};
 
-/// Who knows what n equal slices serve under the real scheduler. The planner does not know the simulator; whoever composes the two does.
+/// Who knows what n equal slices serve under the real scheduler. The planner does not know the simulator; whoever
+/// composes the two does.
 pub trait Simulator {
     /// The capacity of 1, 2, 3 and so on instances, in requests per second; as many as were tried.
     fn goodput(&self, query: &GoodputQuery<'_>) -> Result<Vec<Step>, String>;

@@ -35,8 +35,8 @@ impl Problem {
         costs.map(|costs| costs.into_iter().fold(0, gcd) as f64 / 1e9)
     }
 
-    /// The least that a plan can cost which costs no less than `bound`: what some numbers of GPUs cost, of those there are. Where there are too many
-    /// numbers to try, the next step, or `bound` itself.
+    /// The least that a plan can cost which costs no less than `bound`: what some numbers of GPUs cost, of those there
+    /// are. Where there are too many numbers to try, the next step, or `bound` itself.
     pub(crate) fn next_cost(&self, bound: f64) -> f64 {
         let step = self.cost_step();
         let least = bound - (bound.abs() * ROUNDING).max(step.unwrap_or(0.0) * 1e-6);
@@ -53,8 +53,8 @@ impl Problem {
         }
     }
 
-    /// The numbers of GPUs, by [group](Self::cost_groups), that cost at least `least` and less than `below`; the cheapest first. `None` where there
-    /// are more than `most`, or too many to try.
+    /// The numbers of GPUs, by [group](Self::cost_groups), that cost at least `least` and less than `below`; the
+    /// cheapest first. `None` where there are more than `most`, or too many to try.
     pub(crate) fn counts_between(&self, least: f64, below: f64, most: usize) -> Option<Vec<Vec<u32>>> {
         let groups = self.cost_groups();
         let tried: f64 = groups[1..].iter().map(|group| below / group.cost + 1.0).product();
@@ -87,8 +87,8 @@ impl Problem {
     }
 }
 
-/// The least sum of GPUs that is `least` or more; infinite where all of them are less. The dearest are counted through, of the cheapest there are as many
-/// as it takes.
+/// The least sum of GPUs that is `least` or more; infinite where all of them are less. The dearest are counted through,
+/// of the cheapest there are as many as it takes.
 fn next_of(groups: &[CostGroup], least: f64) -> f64 {
     if least <= 0.0 {
         return 0.0;
@@ -109,7 +109,8 @@ fn next_of(groups: &[CostGroup], least: f64) -> f64 {
     next
 }
 
-/// All numbers of these groups' GPUs, the dearest counted through first, whose sum with what is `spent` lies in the range; some more than `most` end it.
+/// All numbers of these groups' GPUs, the dearest counted through first, whose sum with what is `spent` lies in the
+/// range; some more than `most` end it.
 fn collect_counts(
     groups: &[CostGroup],
     range: &std::ops::Range<f64>,

@@ -28,7 +28,8 @@ impl Chromosome {
         self.gpus.iter().map(|gpu| problem.cost(gpu.configuration)).sum()
     }
 
-    /// What it costs, and by how little it misses costing less: of two as dear the one with more unused slices is nearer to a better one.
+    /// What it costs, and by how little it misses costing less: of two as dear the one with more unused slices is
+    /// nearer to a better one.
     pub(crate) fn fitness(&self, problem: &Problem, worth: &Worth) -> f64 {
         self.cost(problem) + USED_WEIGHT * self.used(worth)
     }
@@ -39,7 +40,8 @@ impl Chromosome {
         instances.map(|&(slice, _, count)| worth.slices[slice] * f64::from(count)).sum()
     }
 
-    /// The same instances on fewer GPUs, where they fit: slices of a kind are interchangeable, so that holes can be gathered.
+    /// The same instances on fewer GPUs, where they fit: slices of a kind are interchangeable, so that holes can be
+    /// gathered.
     pub(crate) fn compacted(
         self,
         problem: &Problem,
@@ -99,8 +101,8 @@ impl Chromosome {
         }
     }
 
-    /// Erases so many GPUs, any of them; what is then superfluous elsewhere is taken out, and the slices that this leaves are given to who lacks
-    /// something now. What is left, and where it stands.
+    /// Erases so many GPUs, any of them; what is then superfluous elsewhere is taken out, and the slices that this
+    /// leaves are given to who lacks something now. What is left, and where it stands.
     pub(crate) fn erase<'a>(
         &self,
         problem: &'a Problem,

@@ -4,8 +4,8 @@
 //! min sum_c cost_c y_c   s.t.   sum_i rate_ij x_ij >= demand_j,   sum_j x_ij <= sum_c a_ci y_c,   x, y whole
 //! ```
 //!
-//! Exact where throughput is linear in the number of instances; where it is not, its linear relaxation by best rates still bounds
-//! every plan.
+//! Exact where throughput is linear in the number of instances; where it is not, its linear relaxation by best rates
+//! still bounds every plan.
 
 use downbeat_milp::{Answer, Limits, MilpError, Program, Variable};
 

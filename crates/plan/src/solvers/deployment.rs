@@ -32,8 +32,8 @@ pub(crate) struct Deployment<'a> {
     /// How much of each demand is not served yet, from 1 to 0.
     pub(crate) lacking: Vec<f64>,
     pub(super) left_in_pool: Vec<u32>,
-    /// What the best GPU for each service alone would score per cost, where [`best_gpu`](Self::best_gpu) is to be asked; kept up to date, because
-    /// asking for all of them at every step would take longer than all the rest.
+    /// What the best GPU for each service alone would score per cost, where [`best_gpu`](Self::best_gpu) is to be
+    /// asked; kept up to date, because asking for all of them at every step would take longer than all the rest.
     alone: Vec<f64>,
     /// What is worth how much.
     taste: Taste,
@@ -188,7 +188,8 @@ impl<'a> Deployment<'a> {
         if open.is_empty() { all.collect() } else { open }
     }
 
-    /// The GPU with the best score per cost, with pairs among the `paired` services that gain most alone; `None` when nothing lacks.
+    /// The GPU with the best score per cost, with pairs among the `paired` services that gain most alone; `None` when
+    /// nothing lacks.
     pub(crate) fn best_gpu(&self, paired: usize) -> Option<Filled> {
         let unsatisfied = self.unsatisfied();
         let configurations = self.open_configurations();

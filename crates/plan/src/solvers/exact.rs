@@ -36,7 +36,8 @@ const MOST_PATTERNS: usize = 60_000;
 const MOST_BUDGETS: u32 = 24;
 /// Where costs have no step: the share that a better plan is at first asked to save.
 const COARSE: f64 = 1e-4;
-/// The least share that is asked for. Integer programs are solved to about a millionth, so that finer differences prove nothing.
+/// The least share that is asked for. Integer programs are solved to about a millionth, so that finer differences prove
+/// nothing.
 const FINEST: f64 = 2e-6;
 /// Numbers of GPUs that are ruled out one by one where costs are closer than that.
 const MOST_COUNTS: usize = 200;
@@ -95,7 +96,8 @@ pub(super) fn improve(
     Ok(Solved { allocation, bound: search.bound, notes })
 }
 
-/// The best prices, and for each service patterns that are nearly the cheapest there; `None` where a service cannot be served.
+/// The best prices, and for each service patterns that are nearly the cheapest there; `None` where a service cannot be
+/// served.
 pub(crate) fn near_best_prices(
     problem: &Problem,
     run: &Run<'_>,
@@ -155,7 +157,8 @@ impl<'a> Search<'a> {
         self.cost() <= self.bound.cost * (1.0 + 1e-9)
     }
 
-    /// The difference that a better plan must make; `None` where costs have no step that an integer program can tell apart.
+    /// The difference that a better plan must make; `None` where costs have no step that an integer program can tell
+    /// apart.
     fn whole_step(&self) -> Option<f64> {
         self.problem.cost_step().filter(|&step| step >= self.bound.cost * FINEST)
     }
@@ -221,8 +224,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Patterns that are the cheapest at prices like these: alike in worth and different in slices, so that what one service leaves
-    /// another can use. At most `most` per service.
+    /// Patterns that are the cheapest at prices like these: alike in worth and different in slices, so that what one
+    /// service leaves another can use. At most `most` per service.
     fn supported_patterns(&self, prices: &Prices, most: usize) -> Vec<Vec<Pattern>> {
         let worth = |counts: &[u32]| {
             counts.iter().zip(&prices.slices).map(|(&count, price)| f64::from(count) * price).sum()

@@ -6,8 +6,8 @@ use super::deployment::{Deployment, Filled};
 use crate::prices::cover;
 use crate::problem::Problem;
 
-/// Adds GPUs to `state` for all that it lacks, with the slices that are the cheapest at these prices. The GPUs added; `None` where a service is
-/// left lacking, because pools have too few.
+/// Adds GPUs to `state` for all that it lacks, with the slices that are the cheapest at these prices. The GPUs added;
+/// `None` where a service is left lacking, because pools have too few.
 pub(crate) fn fit_rest(state: &mut Deployment<'_>, prices: &[f64]) -> Option<Vec<Filled>> {
     let problem = state.problem;
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); problem.slices.len()];
@@ -25,7 +25,8 @@ pub(crate) fn fit_rest(state: &mut Deployment<'_>, prices: &[f64]) -> Option<Vec
     (!state.is_lacking()).then_some(added)
 }
 
-/// Packs instances, the services that wait for each kind of slice, GPU by GPU in the configuration that they fill best; as far as there are GPUs.
+/// Packs instances, the services that wait for each kind of slice, GPU by GPU in the configuration that they fill best;
+/// as far as there are GPUs.
 pub(crate) fn pack(
     problem: &Problem,
     prices: &[f64],

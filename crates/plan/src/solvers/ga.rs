@@ -1,12 +1,13 @@
 //! MIG-serving's second phase (arXiv 2109.11067, section 5.1): a genetic algorithm over deployments.
 //!
-//! A chromosome is a deployment and a gene a GPU. Crossover erases random GPUs and refills what is then lacking by the slow algorithm; mutation
-//! swaps services between equal slices. Originals stay in selection, so that nothing good is lost; it ends after ten rounds
-//! without gain.
+//! A chromosome is a deployment and a gene a GPU. Crossover erases random GPUs and refills what is then lacking by the
+//! slow algorithm; mutation swaps services between equal slices. Originals stay in selection, so that nothing good is
+//! lost; it ends after ten rounds without gain.
 //!
-//! Where this departs: instances that a refill made superfluous are taken out, and their slices are given to services that lack something before
-//! a GPU is added. Of two deployments as dear the one with more unused slices is fitter, and of two as fit the younger, so that the search does not stand
-//! still where costs are equal; a gain is a better deployment in this sense. Refills are playouts of the slow algorithm, not its whole tree.
+//! Where this departs: instances that a refill made superfluous are taken out, and their slices are given to services
+//! that lack something before a GPU is added. Of two deployments as dear the one with more unused slices is fitter, and
+//! of two as fit the younger, so that the search does not stand still where costs are equal; a gain is a better
+//! deployment in this sense. Refills are playouts of the slow algorithm, not its whole tree.
 
 use rand::RngExt;
 

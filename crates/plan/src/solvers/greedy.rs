@@ -1,12 +1,14 @@
 //! MIG-serving's fast algorithm (arXiv 2109.11067, section 5.2): GPU by GPU, the configuration that helps most.
 //!
-//! A service's *completion rate* c_j is the share of its demand that is served. A GPU cut and filled in some way adds u_j to it; its score
-//! is sum_j (1 - c_j) min(u_j, 1 - c_j): services that lack much count more, and what is more than enough counts nothing. GPUs mix at
-//! most two services, or more when one of them is nearly satisfied; the best is taken until every demand is met.
+//! A service's *completion rate* c_j is the share of its demand that is served. A GPU cut and filled in some way adds
+//! u_j to it; its score is sum_j (1 - c_j) min(u_j, 1 - c_j): services that lack much count more, and what is more than
+//! enough counts nothing. GPUs mix at most two services, or more when one of them is nearly satisfied; the best is
+//! taken until every demand is met.
 //!
-//! Where this departs: the paper scores all pairs of services; with more than some dozens only those that gain most alone are paired. Of GPUs that score the same
-//! the one that uses least is taken: small services are served whole on any slice. And slices that
-//! the pair does not need are filled with other services by the same score, which is the paper's "more when nearly satisfied" at every step.
+//! Where this departs: the paper scores all pairs of services; with more than some dozens only those that gain most
+//! alone are paired. Of GPUs that score the same the one that uses least is taken: small services are served whole on
+//! any slice. And slices that the pair does not need are filled with other services by the same score, which is the
+//! paper's "more when nearly satisfied" at every step.
 
 use super::deployment::{Deployment, Filled};
 use super::fit::fit_rest;

@@ -1,12 +1,14 @@
 //! MIG-serving's slow algorithm (arXiv 2109.11067, section 5.3): Monte-Carlo tree search for the fewest GPUs.
 //!
-//! A node is the vector of completion rates, an edge one more GPU, and the goal the shortest way to where every demand is met. A node's children
-//! are the best ten GPUs composed of five random services that lack something; what lies below a node is judged by completing it
-//! at random, from remembered pools of good GPUs by coarse type of the completion vector.
+//! A node is the vector of completion rates, an edge one more GPU, and the goal the shortest way to where every demand
+//! is met. A node's children are the best ten GPUs composed of five random services that lack something; what lies
+//! below a node is judged by completing it at random, from remembered pools of good GPUs by coarse type of the
+//! completion vector.
 //!
-//! Where this departs: a tree over hundreds of GPUs is never searched deep, so that each begins from the best deployment so far with some of its GPUs taken
-//! away, all of them at first and few in the end; playouts score GPUs by several tastes (`taste.rs`), not by the published one alone; and a
-//! playout is cut short when it cannot be as good as the best plan.
+//! Where this departs: a tree over hundreds of GPUs is never searched deep, so that each begins from the best
+//! deployment so far with some of its GPUs taken away, all of them at first and few in the end; playouts score GPUs by
+//! several tastes (`taste.rs`), not by the published one alone; and a playout is cut short when it cannot be as good as
+//! the best plan.
 
 use super::Greedy;
 use super::chromosome::{Chromosome, ROUNDING};

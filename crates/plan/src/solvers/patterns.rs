@@ -1,7 +1,7 @@
 //! The pattern model: each service takes one of the sets of slices that serve it.
 //!
-//! With all patterns that a better plan could use it is exact under every throughput rule; its linear relaxation is the bound by
-//! prices, so that little is left to search.
+//! With all patterns that a better plan could use it is exact under every throughput rule; its linear relaxation is the
+//! bound by prices, so that little is left to search.
 
 use downbeat_milp::{Answer, Limits, MilpError, Program, Variable};
 

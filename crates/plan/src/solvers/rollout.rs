@@ -1,4 +1,5 @@
-//! Completing a deployment at random but sensibly: the slow algorithm's playout, and how the genetic one refills what it erased.
+//! Completing a deployment at random but sensibly: the slow algorithm's playout, and how the genetic one refills what
+//! it erased.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +40,9 @@ const FITTED: f64 = 0.5;
 const SPREADS: [f64; 3] = [0.02, 0.1, 0.3];
 /// Remembered pools of a taste, at most.
 const MOST_POOLS: usize = 5_000;
-/// The tastes that playouts have beside the published one, as the powers of a demand's size and of what it lacks. The published score fills GPUs with
-/// small services first and wastes slices on them in the end; the last of these counts GPUs' worth served and nothing else.
+/// The tastes that playouts have beside the published one, as the powers of a demand's size and of what it lacks. The
+/// published score fills GPUs with small services first and wastes slices on them in the end; the last of these counts
+/// GPUs' worth served and nothing else.
 const SIZED: [(f64, f64); 3] = [(0.5, 0.5), (1.0, 1.0), (1.0, 0.0)];
 
 impl<'a> Rollout<'a> {
@@ -51,8 +53,8 @@ impl<'a> Rollout<'a> {
         Rollout { random, worth, run, pools: vec![BTreeMap::new(); tastes.len()], tastes, taste: 0 }
     }
 
-    /// Adds GPUs, by any of the tastes or all at once, until every demand is met; the GPUs added, or none where `most_cost` was
-    /// passed or the search is to stop.
+    /// Adds GPUs, by any of the tastes or all at once, until every demand is met; the GPUs added, or none where
+    /// `most_cost` was passed or the search is to stop.
     pub(crate) fn complete(&mut self, state: &mut Deployment<'_>, most_cost: f64) -> Option<Vec<Filled>> {
         if self.random.random_bool(FITTED) {
             return self.fit(state, most_cost);
@@ -73,7 +75,8 @@ impl<'a> Rollout<'a> {
         over_limit(state.problem, &state.allocation).is_none().then_some(added)
     }
 
-    /// Adds GPUs all at once: for each service the cheapest slices that serve the rest of it, at prices that are changed a little each time, packed.
+    /// Adds GPUs all at once: for each service the cheapest slices that serve the rest of it, at prices that are
+    /// changed a little each time, packed.
     fn fit(&mut self, state: &mut Deployment<'_>, most_cost: f64) -> Option<Vec<Filled>> {
         let spread = SPREADS[self.random.random_range(0..SPREADS.len())];
         let changed = |price: &f64| price * (1.0 + self.random.random_range(-spread..spread));

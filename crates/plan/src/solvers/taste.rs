@@ -5,7 +5,8 @@ use crate::prices::dual;
 use crate::problem::Problem;
 use crate::solver::Run;
 
-/// What slices and demands are worth: the prices of slices that bound every plan best, and each service's cheapest slices at those.
+/// What slices and demands are worth: the prices of slices that bound every plan best, and each service's cheapest
+/// slices at those.
 ///
 /// By shares of compute, a kind of slice that everybody wants would seem as cheap as the kind that is left beside it.
 #[derive(Clone, Debug)]

@@ -44,8 +44,8 @@ fn or_empty(number: Option<impl ToString>) -> String {
 impl ProfileFile {
     /// A file called `name` of these rows, in any order.
     ///
-    /// Held to what [`parse`](Self::parse) asks of a file, by the same code: the first row that could not be read back is
-    /// the error, with the line that it would have.
+    /// Held to what [`parse`](Self::parse) asks of a file, by the same code: the first row that could not be read back
+    /// is the error, with the line that it would have.
     pub fn from_rows(
         rows: impl IntoIterator<Item = ProfileRow>,
         name: &str,

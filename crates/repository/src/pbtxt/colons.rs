@@ -1,7 +1,7 @@
 //! Puts in the colons that the text format lets people leave out and that our parser wants.
 //!
-//! The format makes the colon between a field and a list of messages optional, and nearly every `config.pbtxt` leaves it
-//! out: `input [ { ... } ]`. The parser knows that only for single messages.
+//! The format makes the colon between a field and a list of messages optional, and nearly every `config.pbtxt` leaves
+//! it out: `input [ { ... } ]`. The parser knows that only for single messages.
 
 /// A text with colons put in.
 pub(super) struct Explicit {

@@ -270,9 +270,10 @@ fn after_a_failed_try_it_returns_to_what_was_enough_and_stays_there() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the level, what the cluster really needs and the noise around it: from a start that is not far off, at most two
-    /// changes in the day after the first ten minutes, which are one try with a device less that turned out to be too few. The noise
-    /// is that of random arrivals, which falls with the root of the load: up to 8 % with one device, 1.3 % with forty.
+    /// Whatever the level, what the cluster really needs and the noise around it: from a start that is not far off, at
+    /// most two changes in the day after the first ten minutes, which are one try with a device less that turned out to
+    /// be too few. The noise is that of random arrivals, which falls with the root of the load: up to 8 % with one
+    /// device, 1.3 % with forty.
     #[test]
     fn a_constant_load_makes_at_most_two_changes_in_a_day_after_ten_minutes(
         steady in steady(),

@@ -13,8 +13,9 @@ use crate::{Delays, Priority, RequestId, Time};
 
 /// Candidate formation as Symphony's authors wrote it, step by step, with two sets.
 ///
-/// Two things are said here that they leave open. A request due before the last one that was moved to the prefix joins it
-/// there, as long as there is a prefix. And where only the prefix is left, because what it was given up for has been cancelled, it may run after all.
+/// Two things are said here that they leave open. A request due before the last one that was moved to the prefix joins
+/// it there, as long as there is a prefix. And where only the prefix is left, because what it was given up for has been
+/// cancelled, it may run after all.
 ///
 /// And they know no rows. Here a batch is the longest run of requests that fits, and a head runs whole or not at all.
 #[derive(Default)]

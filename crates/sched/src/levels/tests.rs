@@ -34,8 +34,8 @@ fn a_level_shares_devices_with_those_above_it_and_not_with_those_below() {
 }
 
 proptest! {
-    /// Whatever models start and need: of the levels that need any, all but the lowest are told, three at most, each with the sum over
-    /// the models at it and above; and whoever asks again only when told to knows as much.
+    /// Whatever models start and need: of the levels that need any, all but the lowest are told, three at most, each
+    /// with the sum over the models at it and above; and whoever asks again only when told to knows as much.
     #[test]
     fn needs_add_up(changes in prop::collection::vec((0u32..6, 1u8..7, prop_oneof![Just(0), 1u64..5_000_000]), 1..60)) {
         let mut levels = Levels::default();

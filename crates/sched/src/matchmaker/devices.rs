@@ -16,8 +16,8 @@ impl<P: Policy> Matchmaker<P> {
         self.pools.get(class.0 as usize).map_or(0, |pool| pool.pressure().gpus)
     }
 
-    /// A device is ready for work; or it was to leave, still has something to do, and stays after all. `false` where it is
-    /// here already, or cannot be.
+    /// A device is ready for work; or it was to leave, still has something to do, and stays after all. `false` where it
+    /// is here already, or cannot be.
     pub fn join(&mut self, id: GpuId, class: ClassId, now: Time) -> bool {
         if id.0 >= ID_LIMIT || class.0 >= CLASS_LIMIT {
             return false;
@@ -42,7 +42,8 @@ impl<P: Policy> Matchmaker<P> {
         self.forget_if_gone(id);
     }
 
-    /// A device is gone; what it was sent and had not finished is told to `lost`, in the order in which it would have run.
+    /// A device is gone; what it was sent and had not finished is told to `lost`, in the order in which it would have
+    /// run.
     pub fn fail(&mut self, id: GpuId, lost: impl FnMut(BatchId)) {
         let Some(gpu) = self.fleet.remove(id) else { return };
         gpu.outstanding().iter().map(|sent| sent.batch).for_each(lost);
@@ -59,8 +60,8 @@ impl<P: Policy> Matchmaker<P> {
         }
     }
 
-    /// What came of a grant: a batch was sent to the device, which is done with it at `finish_at`. `false` where the device
-    /// has failed meanwhile: the batch is lost.
+    /// What came of a grant: a batch was sent to the device, which is done with it at `finish_at`. `false` where the
+    /// device has failed meanwhile: the batch is lost.
     pub fn sent(&mut self, id: GpuId, life: u32, sent: Sent, finish_at: Time) -> bool {
         let Some(gpu) = self.fleet.get_mut(id).filter(|gpu| gpu.life == life) else {
             return false;

@@ -7,8 +7,8 @@ use crate::pool::Pool;
 use crate::{ClassId, GpuId, ModelId, Time};
 
 impl<P: Policy> Matchmaker<P> {
-    /// Moves the models whose window is open by now from `pending` to `open`; or to `held`, as long as it is not open on the
-    /// last idle device.
+    /// Moves the models whose window is open by now from `pending` to `open`; or to `held`, as long as it is not open
+    /// on the last idle device.
     #[inline]
     pub(super) fn open_windows(&mut self, class: ClassId, now: Time) {
         let Matchmaker { policy, pools, posted, .. } = self;

@@ -8,35 +8,36 @@ use crate::{Candidate, Release, Time};
 /// The least share of the devices that is reckoned to be spare, so that nothing is divided by zero or less.
 const SPARE_MIN: f64 = 0.02;
 
-/// With this share of the devices spare or more, the work of others counts for no more than the batch itself; with less,
-/// for more, because then one wait leads to the next. With one device for twice as much: there is no other one.
+/// With this share of the devices spare or more, the work of others counts for no more than the batch itself; with
+/// less, for more, because then one wait leads to the next. With one device for twice as much: there is no other one.
 const SPARE_CALM: f64 = 0.1;
 
 /// How much the spare devices are relied on. Where batches come at random, one that finds all devices busy waits for
 /// l / (2 * spare) on average; 2 would keep devices busy with small batches at half load already.
 const RELIANCE: f64 = 3.0;
 
-/// However few devices are spare, a device is waited for no more than twice as long as all of them need for the work of others:
-/// a batch that starts earlier than that is small for nothing, and the devices have none to spare.
+/// However few devices are spare, a device is waited for no more than twice as long as all of them need for the work of
+/// others: a batch that starts earlier than that is small for nothing, and the devices have none to spare.
 const WAIT_MOST: f64 = 2.0;
 
-/// The same for a long model, one that even with a single row takes longer than those that lose requests can wait. A batch of b rows stands in
-/// their way for l(b) less that time, which for each row is the less the larger b is; for all other models it is the more.
+/// The same for a long model, one that even with a single row takes longer than those that lose requests can wait. A
+/// batch of b rows stands in their way for l(b) less that time, which for each row is the less the larger b is; for all
+/// other models it is the more.
 const WAIT_MOST_LONG: f64 = 1.0;
 
 /// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
 const LOSS_HASTE: f64 = 10.0;
 
-/// How many times the gap counts at most for a long model: in a few gaps it finds a moment in which another device stays
-/// idle, which it must (see [`Policy::head_start_on_last`]).
+/// How many times the gap counts at most for a long model: in a few gaps it finds a moment in which another device
+/// stays idle, which it must (see [`Policy::head_start_on_last`]).
 const GAPS_LONG: f64 = 3.0;
 
-/// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in while
-/// a device is waited for. Much more, and models overtake each other for a single lost request.
+/// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in
+/// while a device is waited for. Much more, and models overtake each other for a single lost request.
 const LOSS_PULL: u64 = 8;
 
-/// The mean wait for a device counts in that for no more than so many times what losers can wait: candidates that take far longer and wait for
-/// their window are no wait for a device.
+/// The mean wait for a device counts in that for no more than so many times what losers can wait: candidates that take
+/// far longer and wait for their window are no wait for a device.
 const PULL_MOST: u64 = 2;
 
 /// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
@@ -54,17 +55,18 @@ const PULL_MOST: u64 = 2;
 /// ```
 ///
 /// Waiting makes batches larger and costs nothing as long as a device can be found when the window opens. How soon one
-/// is found depends on the devices that the traffic does not keep busy, and on how randomly the others are taken: a model takes
-/// turns with itself, so that what is random is hardly more than one device for each model. A model alone never
-/// guards against itself in this: its batches leave one after the other, each waits for its own window. The gap between
-/// two batches, the longest that can hold all devices over their number, is added where all devices are busy at once for
-/// more than a moment: with one device or two, at almost any load. Where requests are lost it counts for more: then moments
-/// in which a device is idle are too dear to be waited through. A model's own part in the traffic is left out, because its batches
-/// leave one after the other; only on a single device they wait for each other, too, and if requests are lost, for one more: the batch that runs
-/// may have begun late. The gap is not for batches longer than others can wait that
-/// would take the last idle device: they are the reason for it. And a model that is longer than the losers can wait, however small its
-/// batches are, does not hurry: it would only stand in their way more often. Where traffic of several levels needs all devices, windows open as
-/// early as others' work says, without that limit. See `docs/adaptive.md` for how it was found and what it gives.
+/// is found depends on the devices that the traffic does not keep busy, and on how randomly the others are taken: a
+/// model takes turns with itself, so that what is random is hardly more than one device for each model. A model alone
+/// never guards against itself in this: its batches leave one after the other, each waits for its own window. The gap
+/// between two batches, the longest that can hold all devices over their number, is added where all devices are busy at
+/// once for more than a moment: with one device or two, at almost any load. Where requests are lost it counts for more:
+/// then moments in which a device is idle are too dear to be waited through. A model's own part in the traffic is left
+/// out, because its batches leave one after the other; only on a single device they wait for each other, too, and if
+/// requests are lost, for one more: the batch that runs may have begun late. The gap is not for batches longer than
+/// others can wait that would take the last idle device: they are the reason for it. And a model that is longer than
+/// the losers can wait, however small its batches are, does not hurry: it would only stand in their way more often.
+/// Where traffic of several levels needs all devices, windows open as early as others' work says, without that limit.
+/// See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
@@ -82,16 +84,19 @@ pub struct AdaptiveGuard {
     wait_on_last: f64,
     /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
     gap_on_last_ns: f64,
-    /// Under another [`Stance`] than its own, nothing of this counts, and windows open early by this part of the backlog.
+    /// Under another [`Stance`] than its own, nothing of this counts, and windows open early by this part of the
+    /// backlog.
     of_backlog: Option<f64>,
 }
 
 /// How early a window opens.
 #[derive(Clone, Copy, Debug, Default)]
 struct Haste {
-    /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are relied on.
+    /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are
+    /// relied on.
     wait: f64,
-    /// The gap between two batches, as far as all devices are busy at once, for a model that needs next to nothing itself.
+    /// The gap between two batches, as far as all devices are busy at once, for a model that needs next to nothing
+    /// itself.
     gap_ns: f64,
     /// What is taken off it for each device that the model itself needs.
     gap_ns_per_need: f64,
@@ -124,7 +129,8 @@ impl Policy for Adaptive {
             gap_ns: gap_ns * gaps,
             gap_ns_per_need: per_need(gap_ns * (gaps - own_gaps)),
         };
-        // A higher level must not wait because a lower one needs all devices: where these are always busy, it starts as soon as it can.
+        // A higher level must not wait because a lower one needs all devices: where these are always busy, it starts as
+        // soon as it can.
         let [usual, long] = if need < gpus || pressure.higher.is_none() {
             [haste(WAIT_MOST, gaps), haste(WAIT_MOST_LONG, gaps.min(GAPS_LONG))]
         } else {
@@ -159,8 +165,8 @@ impl Policy for Adaptive {
         Span::from_nanos((wait_ns + gap_ns) as u64)
     }
 
-    /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for long is the
-    /// very reason why others must start early.
+    /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for
+    /// long is the very reason why others must start early.
     fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
         if guard.of_backlog.is_some() {
             return self.head_start(guard, backlog, latency, Need::default());
@@ -169,8 +175,8 @@ impl Policy for Adaptive {
         Span::from_nanos((others * guard.wait_on_last + guard.gap_on_last_ns) as u64)
     }
 
-    /// A model that loses requests goes before others, the more it loses the further: where there is too much for all, all
-    /// lose alike. By deadlines alone, those with the least time or the smallest batches would lose most.
+    /// A model that loses requests goes before others, the more it loses the further: where there is too much for all,
+    /// all lose alike. By deadlines alone, those with the least time or the smallest batches would lose most.
     fn urgency(&self, pressure: &Pressure, candidate: &Candidate) -> Time {
         if pressure.stance != Stance::Own {
             return candidate.latest;
@@ -234,7 +240,8 @@ mod tests {
         assert_eq!(head_start(&pressure(8, 3_000, 6.0, 0.0)), most);
     }
 
-    /// With 0.4 of 8 devices spare it counts for twice the batch, and waits no longer than twice what 8 devices need for that.
+    /// With 0.4 of 8 devices spare it counts for twice the batch, and waits no longer than twice what 8 devices need
+    /// for that.
     #[test]
     fn with_little_spare_the_work_of_others_counts_for_more() {
         let early_ms = head_start(&pressure(8, 3_000, 7.6, 0.0)).as_millis_f64();
@@ -267,8 +274,8 @@ mod tests {
         assert_eq!((calm, bursty), (Span::from_micros(500), Span::from_millis(1)));
     }
 
-    /// Whoever loses requests can wait for 4 ms. Of two models one takes longer than that with a single row: it waits for as long as all
-    /// need for the work of others, 6 / 8, and for 3 gaps of 10 / 8.
+    /// Whoever loses requests can wait for 4 ms. Of two models one takes longer than that with a single row: it waits
+    /// for as long as all need for the work of others, 6 / 8, and for 3 gaps of 10 / 8.
     #[test]
     fn a_model_longer_than_losers_can_wait_does_not_hurry() {
         let (holding, losers_patience) = (Span::from_millis(10), Span::from_millis(4));
@@ -297,8 +304,8 @@ mod tests {
         }
     }
 
-    /// One device is needed, and the gap is 10 ms. A model that needs a quarter of it itself has three quarters of the gap; but a device
-    /// alone is waited for behind one's own batches, too.
+    /// One device is needed, and the gap is 10 ms. A model that needs a quarter of it itself has three quarters of the
+    /// gap; but a device alone is waited for behind one's own batches, too.
     #[test]
     fn the_gap_counts_as_far_as_it_is_others_who_take_the_devices() {
         let gap = |gpus, own_need| {
@@ -310,8 +317,9 @@ mod tests {
         assert_eq!([gap(1, 0.0), gap(1, 0.25), gap(1, 1.0)], [10.0, 10.0, 10.0]);
     }
 
-    /// The gap is 10 ms and devices are hardly taken at random. Where requests are lost, a model that has the only device to itself starts two gaps
-    /// early, one that has half of it three, for the others' sake; on two devices a model alone waits as ever.
+    /// The gap is 10 ms and devices are hardly taken at random. Where requests are lost, a model that has the only
+    /// device to itself starts two gaps early, one that has half of it three, for the others' sake; on two devices a
+    /// model alone waits as ever.
     #[test]
     fn where_requests_are_lost_a_model_alone_on_one_device_starts_two_of_its_batches_early() {
         let early_ms = |gpus, loss, own_need| {
@@ -324,8 +332,8 @@ mod tests {
         assert_eq!([0.0, 0.001].map(|loss| early_ms(2, loss, 1.0)), [0.0, 0.0]);
     }
 
-    /// A loss of 0.1 % or more makes it 11 times the gap of 10 ms; half of that 6 times; so does 0.1 % where half of what is in use is
-    /// taken at random.
+    /// A loss of 0.1 % or more makes it 11 times the gap of 10 ms; half of that 6 times; so does 0.1 % where half of
+    /// what is in use is taken at random.
     #[test]
     fn where_requests_are_lost_the_gap_counts_for_more() {
         let early_ms = |randomness, loss| {
@@ -350,8 +358,8 @@ mod tests {
         assert_eq!([1, 2, 8].map(longest), [Span::from_millis(10), Span::MAX, Span::MAX]);
     }
 
-    /// One of two devices is needed, so both are busy a quarter of the time: too often to rely on finding one. A batch of
-    /// 20 ms on each frees one every 10 ms. On 8 devices of which 1 is needed, all are hardly ever busy.
+    /// One of two devices is needed, so both are busy a quarter of the time: too often to rely on finding one. A batch
+    /// of 20 ms on each frees one every 10 ms. On 8 devices of which 1 is needed, all are hardly ever busy.
     #[test]
     fn where_all_devices_are_often_busy_a_window_opens_early_by_the_gap_between_two_batches() {
         let holding = Span::from_millis(20);
@@ -359,8 +367,8 @@ mod tests {
         assert!(head_start(&Pressure { holding, ..pressure(8, 10, 1.0, 0.0) }) < Span::from_micros(1));
     }
 
-    /// One of two devices is needed: the gap is 10 ms, and others' 20 ms count for 10 / (3 * 1). On the last device only as much of the
-    /// gap counts as others can wait, and bursts do not.
+    /// One of two devices is needed: the gap is 10 ms, and others' 20 ms count for 10 / (3 * 1). On the last device
+    /// only as much of the gap counts as others can wait, and bursts do not.
     #[test]
     fn on_the_last_device_the_gap_counts_no_more_than_others_can_wait_and_bursts_do_not() {
         let own = Span::from_millis(10);
@@ -376,8 +384,8 @@ mod tests {
         }
     }
 
-    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10 ms; or of 4 ms, if losers
-    /// can wait for 2 ms.
+    /// Due at the same time, one loses 5 % of its requests: it goes before by 8 * 0.05 of the mean wait, 80 / 8 = 10
+    /// ms; or of 4 ms, if losers can wait for 2 ms.
     #[test]
     fn a_model_that_loses_requests_goes_before_one_that_does_not() {
         let candidate = |loss_permille| Candidate {

@@ -7,11 +7,13 @@ use downbeat_profile::{LatencyProfile, Span};
 use super::{Need, Room, Stance};
 use crate::Delays;
 
-/// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It would
-/// be a half if batches took long beside bursts; but a need that is reckoned too low costs more than one too high.
+/// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It
+/// would be a half if batches took long beside bursts; but a need that is reckoned too low costs more than one too
+/// high.
 const BURST_ROWS: f64 = 0.25;
 
-/// How many heads are given up for a row that would else not run, where devices are short: two of three would be lost anyway.
+/// How many heads are given up for a row that would else not run, where devices are short: two of three would be lost
+/// anyway.
 const HEADS_FOR_A_ROW: f64 = 3.0;
 
 /// Which requests are given up so that those behind them can run in a larger batch.
@@ -19,8 +21,8 @@ pub trait DropRule: Clone + Debug {
     /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
     fn target(traffic: &Traffic<'_>) -> u32;
 
-    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`; as many as
-    /// can be, unless the rule says otherwise.
+    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`; as
+    /// many as can be, unless the rule says otherwise.
     fn enough(_: &Traffic<'_>, _target: u32) -> u32 {
         u32::MAX
     }
@@ -99,8 +101,9 @@ impl Traffic<'_> {
 
     /// Whether a batch of `batch` is to grow by a row at the price of the heads that then cannot be in time.
     ///
-    /// Deadlines are as far apart as arrivals, so a batch that takes longer by `more` costs `more / gap` heads. What it gains is device time:
-    /// as much as the other rows' parts in it get smaller, which is enough for `1 - batch * more / l(batch)` rows.
+    /// Deadlines are as far apart as arrivals, so a batch that takes longer by `more` costs `more / gap` heads. What it
+    /// gains is device time: as much as the other rows' parts in it get smaller, which is enough for `1 - batch * more
+    /// / l(batch)` rows.
     fn is_worth_growing(&self, batch: u32) -> bool {
         let latency_ns = self.profile.latency(batch).as_nanos() as f64;
         let more_ns = self.profile.latency(batch + 1).as_nanos() as f64 - latency_ns;
@@ -135,13 +138,14 @@ impl DropRule for WindowDrop {
 
 /// Heads are given up only for the smallest batch that still keeps up with the traffic.
 ///
-/// A batch smaller than the one that is gathered costs more device time per row. With headroom h that is affordable up to
-/// h times the cost of the gathered batch: the queue gets shorter all the same, and no request is given up for
+/// A batch smaller than the one that is gathered costs more device time per row. With headroom h that is affordable up
+/// to h times the cost of the gathered batch: the queue gets shorter all the same, and no request is given up for
 /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
 /// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
 ///
-/// Where requests are lost and the model has the devices to itself, what it does not need is of use to nobody but itself: then heads are
-/// given up for a larger batch as long as it gains more rows than it costs heads. With a single device that is so unless the profile is steep.
+/// Where requests are lost and the model has the devices to itself, what it does not need is of use to nobody but
+/// itself: then heads are given up for a larger batch as long as it gains more rows than it costs heads. With a single
+/// device that is so unless the profile is steep.
 ///
 /// And a batch waits for no more than others can wait for its end.
 ///
@@ -168,8 +172,8 @@ impl DropRule for HeadroomDrop {
         }
     }
 
-    /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone is
-    /// longer than others can wait, smaller batches would only make more of them wait.
+    /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone
+    /// is longer than others can wait, smaller batches would only make more of them wait.
     fn enough(traffic: &Traffic<'_>, target: u32) -> u32 {
         let Traffic { profile, longest, .. } = traffic;
         let own = traffic.room.stance == Stance::Own;
@@ -180,7 +184,8 @@ impl DropRule for HeadroomDrop {
     }
 }
 
-/// The first batch size from `low` on for which `holds`, if it does for all that are larger; `high` where it does for none.
+/// The first batch size from `low` on for which `holds`, if it does for all that are larger; `high` where it does for
+/// none.
 fn first(mut low: u32, mut high: u32, holds: impl Fn(u32) -> bool) -> u32 {
     while low < high {
         let middle = low + (high - low) / 2;

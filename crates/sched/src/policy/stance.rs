@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-/// What [`Adaptive`](super::Adaptive) follows on a class of devices: its own rule, unless somebody who tried the others on the same requests
-/// says that one of them loses fewer.
+/// What [`Adaptive`](super::Adaptive) follows on a class of devices: its own rule, unless somebody who tried the others
+/// on the same requests says that one of them loses fewer.
 ///
-/// No rule that decides by what it sees now is the best everywhere: whether it is right to hurry depends on what that does to all that follows. Those
-/// that are simpler than `adaptive` are ahead of it here and there, each somewhere else.
+/// No rule that decides by what it sees now is the best everywhere: whether it is right to hurry depends on what that
+/// does to all that follows. Those that are simpler than `adaptive` are ahead of it here and there, each somewhere
+/// else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stance {
     /// `adaptive`'s own.

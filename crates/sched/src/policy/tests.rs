@@ -19,8 +19,8 @@ fn randomness_on(gpus: u32, needs: &[f64], deviation: f64) -> f64 {
     Pressure::reckon_randomness(Need::new(needs.iter().sum(), deviation), scatter, gpus)
 }
 
-/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that deviate by 2 devices, twice that are 4, add
-/// 16: 24 of 32.
+/// Thirty-two models that need a device each scatter by a quarter each: 8 of 32. Bursts that deviate by 2 devices,
+/// twice that are 4, add 16: 24 of 32.
 #[test]
 fn what_is_random_is_what_scatters_and_bursts() {
     assert_eq!(randomness(&[1.0; 32], 0.0), 0.25);
@@ -36,8 +36,8 @@ fn everything_is_random_where_more_is_needed_than_there_is() {
     assert_eq!([33, 32, 8].map(|gpus| randomness_on(gpus, &[1.0; 32], 0.0)), [0.25, 1.0, 1.0]);
 }
 
-/// Eight devices of which four are needed: as much again is spare. One of four models that need a device each may use half of the
-/// spare devices for a while, two more: three times what it needs.
+/// Eight devices of which four are needed: as much again is spare. One of four models that need a device each may use
+/// half of the spare devices for a while, two more: three times what it needs.
 #[test]
 fn a_model_alone_may_use_all_that_is_spare_and_one_of_several_the_root_of_its_share() {
     let headroom = |gpus, own| {
@@ -54,7 +54,8 @@ fn a_model_alone_may_use_all_that_is_spare_and_one_of_several_the_root_of_its_sh
     );
 }
 
-/// Four devices are needed. Whoever needs two of them has a half, which hardly counts; losses count in full from 0.1 % on.
+/// Four devices are needed. Whoever needs two of them has a half, which hardly counts; losses count in full from 0.1 %
+/// on.
 #[test]
 fn devices_are_dear_to_whom_they_serve_alone_and_where_requests_are_lost() {
     let want = |own, loss| {

@@ -398,8 +398,8 @@ impl<P: Policy> TestCluster<P> {
 
     /// A request that is left waiting while a later one of its model and priority starts must be one that this class of
     /// device can no longer serve: in this batch, where the model has no other class, and what is given up leaves at
-    /// once; in its largest one, where what is given up here goes on waiting for another class, or requests have several
-    /// rows, and what a head is given up for need not fit together.
+    /// once; in its largest one, where what is given up here goes on waiting for another class, or requests have
+    /// several rows, and what a head is given up for need not fit together.
     fn check_overtaken(&self, start: &Start, ids: &[RequestId]) {
         let class = self.gpus[&start.gpu].class;
         let profiles = &self.models[&start.model];

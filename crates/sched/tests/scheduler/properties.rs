@@ -11,7 +11,8 @@ const MODELS: u32 = 4;
 const GPUS: u32 = 4;
 
 /// A random life of a small cluster: traffic of up to `widest` rows, cancellations, devices that come, go, fail and are
-/// late, models that change. All random numbers come from `seed`. The first of `stances` is followed everywhere; of several, now and then another.
+/// late, models that change. All random numbers come from `seed`. The first of `stances` is followed everywhere; of
+/// several, now and then another.
 fn live<P: Policy>(policy: P, stances: &[Stance], seed: u64, classes: u16, widest: u32) -> TestCluster<P> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let delays = match random.random_range(0..3) {
@@ -100,8 +101,8 @@ fn holds_with<P: Policy>(policy: &P, stances: &[Stance], seed: u64) -> Result<()
     Ok(())
 }
 
-/// Under a stance, `adaptive` does what that rule does, at the same times, whatever it calls the reason. A margin that it learned from late batches sets
-/// it apart: such lives are left out.
+/// Under a stance, `adaptive` does what that rule does, at the same times, whatever it calls the reason. A margin that
+/// it learned from late batches sets it apart: such lives are left out.
 fn follows<P: Policy>(policy: &P, stance: Stance, seed: u64) -> Result<(), TestCaseError> {
     let deeds = |log: Vec<(Time, Action, Vec<RequestId>)>| -> Vec<_> {
         let nameless = |action| match action {

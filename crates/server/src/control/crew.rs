@@ -121,8 +121,8 @@ impl Control {
         loading.first().into_iter().chain(measuring.first()).copied().collect()
     }
 
-    /// A worker died of an instance that was never ready, it seems. The others must not have to live with workers that die
-    /// again and again.
+    /// A worker died of an instance that was never ready, it seems. The others must not have to live with workers that
+    /// die again and again.
     fn blame(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(&id) else { return };
         instance.deaths += 1;
@@ -162,8 +162,8 @@ impl Control {
         self.advance_all();
     }
 
-    /// A worker is to load a model whose files are not what they were. While another has what was loaded, that is what is
-    /// served, and this one stays aside, lest one version be two models; with none left, the model is loaded anew.
+    /// A worker is to load a model whose files are not what they were. While another has what was loaded, that is what
+    /// is served, and this one stays aside, lest one version be two models; with none left, the model is loaded anew.
     fn stale(&mut self, worker: WorkerId, id: InstanceId, trouble: &str) {
         let (Some(staff), Some(instance)) = (self.workers.get(&worker), self.instances.get_mut(&id)) else {
             return;

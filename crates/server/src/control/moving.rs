@@ -1,7 +1,7 @@
 //! Models in sub-clusters, and how they move between them.
 //!
-//! A model that moves is loaded in its new sub-cluster as if it were loaded anew: requests go there as soon as it is ready,
-//! those from before are served where they are, and then it is unloaded there.
+//! A model that moves is loaded in its new sub-cluster as if it were loaded anew: requests go there as soon as it is
+//! ready, those from before are served where they are, and then it is unloaded there.
 
 use std::collections::BTreeMap;
 

@@ -65,8 +65,8 @@ impl Control {
         }
     }
 
-    /// Takes the profile of a model on emulated devices. One that is made up is announced; and where profiles were given for
-    /// the class, a model that is missing there is missing by mistake.
+    /// Takes the profile of a model on emulated devices. One that is made up is announced; and where profiles were
+    /// given for the class, a model that is missing there is missing by mistake.
     fn emulate(&mut self, id: InstanceId, class: ClassId) {
         let name = &self.pools[class.0 as usize].class;
         let Some(instance) = self.instances.get(&id) else { return };
@@ -93,8 +93,8 @@ impl Control {
         self.use_profile(id, class, emulated.profile);
     }
 
-    /// Has a worker measure a model. Until it has, its devices take no batches, which would disturb the measurement and be
-    /// disturbed by it; unless there is no other worker to run them.
+    /// Has a worker measure a model. Until it has, its devices take no batches, which would disturb the measurement and
+    /// be disturbed by it; unless there is no other worker to run them.
     fn measure(&mut self, id: InstanceId, class: ClassId, worker: WorkerId) {
         let joined =
             |(other, staff): (&WorkerId, &Staff)| *other != worker && staff.joined && staff.class == class;

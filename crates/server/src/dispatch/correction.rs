@@ -34,8 +34,8 @@ impl Default for Correction {
 /// Batches by which a shape that was never measured is known.
 const TRIALS: usize = 3;
 
-/// The first batches of a shape that was never measured. The first one of all may take far longer than those after it, as
-/// engines make ready what they need for a shape, so that no single one is trusted.
+/// The first batches of a shape that was never measured. The first one of all may take far longer than those after it,
+/// as engines make ready what they need for a shape, so that no single one is trusted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trial {
     ratios: Vec<f64>,
@@ -81,8 +81,8 @@ impl Correction {
         })
     }
 
-    /// The median of the last three batches: one that was held up, by a host that stood still for a moment, says nothing
-    /// about the device.
+    /// The median of the last three batches: one that was held up, by a host that stood still for a moment, says
+    /// nothing about the device.
     fn typical(&mut self, ratio: f64) -> f64 {
         let [older, newer] = self.last;
         self.last = [newer, ratio];

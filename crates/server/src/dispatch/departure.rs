@@ -134,8 +134,8 @@ impl Dispatcher {
 
     /// Looks whether a device should have finished what it runs. Says when to look again.
     ///
-    /// Requests on it whose time has passed twice over are answered: it may hang, and whoever waits for them should know
-    /// before that is certain. What it makes of them after all is dropped.
+    /// Requests on it whose time has passed twice over are answered: it may hang, and whoever waits for them should
+    /// know before that is certain. What it makes of them after all is dropped.
     pub(super) fn look_after(&self, now: Time, gpu: GpuId) -> Option<Time> {
         let overdue = self.devices.overdue(gpu, now)?;
         self.tell_late(gpu, overdue.free_at);

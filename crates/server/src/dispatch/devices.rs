@@ -113,7 +113,8 @@ impl Devices {
         of.any(|class| classes.contains_key(&class))
     }
 
-    /// Notes what a device is sent. Says when to look for it, should it not have finished; `None` where the device is gone.
+    /// Notes what a device is sent. Says when to look for it, should it not have finished; `None` where the device is
+    /// gone.
     pub(super) fn send(&self, gpu: GpuId, sent: Sent) -> Option<Time> {
         let mut devices = self.lock();
         let device = devices.get_mut(&gpu)?;
@@ -148,7 +149,8 @@ impl Devices {
         Some(Overdue { free_at, look_at, requests: requests.collect() })
     }
 
-    /// How long each device of a class that takes work was busy since the last time this was asked, in the order of rank.
+    /// How long each device of a class that takes work was busy since the last time this was asked, in the order of
+    /// rank.
     pub(super) fn take_busy(&self, class: ClassId) -> Vec<Span> {
         let mut devices = self.lock();
         let of_class = devices.values_mut().filter(|device| device.class == class && device.takes_work);

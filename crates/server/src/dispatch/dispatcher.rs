@@ -190,8 +190,8 @@ impl Dispatcher {
         }
     }
 
-    /// Sends a batch to its device. Says when to look for it, should the device not have finished by then. An error where
-    /// nothing of it is left to run.
+    /// Sends a batch to its device. Says when to look for it, should the device not have finished by then. An error
+    /// where nothing of it is left to run.
     pub(super) fn start(
         &self,
         now: Time,
@@ -332,7 +332,8 @@ impl Dispatcher {
         self.all().iter().map(|instance| instance.lock().waiting() as u64).sum()
     }
 
-    /// How long each device of a class that takes work was busy since the last time this was asked, in the order of rank.
+    /// How long each device of a class that takes work was busy since the last time this was asked, in the order of
+    /// rank.
     pub(crate) fn take_busy(&self, class: ClassId) -> Vec<Span> {
         self.devices.take_busy(class)
     }

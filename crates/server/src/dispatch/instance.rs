@@ -17,9 +17,9 @@ use crate::metrics::ModelMeter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct InstanceId(pub(crate) u32);
 
-/// Shapes of one model that have streams at once. A model with open dimensions has one for every shape that is asked for,
-/// until more come than these: then the shape that was longest unused gives way, and while none is unused, a request of a
-/// further shape runs alone.
+/// Shapes of one model that have streams at once. A model with open dimensions has one for every shape that is asked
+/// for, until more come than these: then the shape that was longest unused gives way, and while none is unused, a
+/// request of a further shape runs alone.
 const SHAPES_MAX: usize = 256;
 
 /// What the dispatcher must know of a model.
@@ -36,8 +36,8 @@ pub(crate) struct InstanceSpec {
     pub(crate) meter: Arc<ModelMeter>,
 }
 
-/// A loaded model. Frontends, shards and links meet at its lock, each for a moment: nobody waits for anything while they
-/// hold it, nor for another instance's.
+/// A loaded model. Frontends, shards and links meet at its lock, each for a moment: nobody waits for anything while
+/// they hold it, nor for another instance's.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) id: InstanceId,
@@ -110,7 +110,8 @@ impl Instance {
 }
 
 impl State {
-    /// A request as one of a stream. Word of the stream in which it was before, late and from another thread, is none of it.
+    /// A request as one of a stream. Word of the stream in which it was before, late and from another thread, is none
+    /// of it.
     pub(super) fn held(&mut self, id: RequestId, model: ModelId) -> Option<&mut Held> {
         self.jobs.get_mut(&id).filter(|held| held.model == model)
     }

@@ -25,13 +25,14 @@ pub(crate) struct SchedulerSettings {
     pub(crate) delays: Delays,
     /// Kept of every deadline for the way back to the client.
     pub(crate) reserve: Span,
-    /// Models are divided among so many threads, and another one has the devices; 1 for one thread that does everything.
+    /// Models are divided among so many threads, and another one has the devices; 1 for one thread that does
+    /// everything.
     pub(crate) threads: usize,
 }
 
-/// The way to the dispatcher. What it is told happens at once, on the thread that tells it; what the scheduler has to decide
-/// follows on the scheduler's own threads: tokio's timers tick in milliseconds, and a batch's window can be tens of
-/// microseconds wide.
+/// The way to the dispatcher. What it is told happens at once, on the thread that tells it; what the scheduler has to
+/// decide follows on the scheduler's own threads: tokio's timers tick in milliseconds, and a batch's window can be tens
+/// of microseconds wide.
 #[derive(Clone, Debug)]
 pub(crate) struct Runtime {
     engaged: Arc<Engaged>,
@@ -158,8 +159,8 @@ fn export_needs(now: Time, metrics: &Metrics, dispatcher: &Dispatcher, scaling: 
     }
 }
 
-/// A thread that is late by no more than this decides as if it were in time: what is late for it teaches the scheduler a
-/// margin.
+/// A thread that is late by no more than this decides as if it were in time: what is late for it teaches the scheduler
+/// a margin.
 pub(crate) const GRACE: Span = Span::from_millis(20);
 
 /// Room for so many devices is made at the start.

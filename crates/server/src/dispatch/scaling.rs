@@ -1,7 +1,7 @@
 //! How many devices there should be: the dispatcher's counts as an autoscaler's signals.
 //!
-//! Each class of devices has an autoscaler of its own. A request can be served by any class that its model is deployed on,
-//! so that arrivals and losses are those of the whole server; need and device time are each class's own.
+//! Each class of devices has an autoscaler of its own. A request can be served by any class that its model is deployed
+//! on, so that arrivals and losses are those of the whole server; need and device time are each class's own.
 
 #[cfg(test)]
 mod tests;
@@ -66,8 +66,8 @@ impl Scaling {
         now.since(std::mem::replace(&mut self.since, now))
     }
 
-    /// Decides for one class about the interval of length `over` that ends now, in which its devices that take work were
-    /// `busy` for so long, in the order of rank.
+    /// Decides for one class about the interval of length `over` that ends now, in which its devices that take work
+    /// were `busy` for so long, in the order of rank.
     pub(crate) fn decide(
         &mut self,
         now: Time,

@@ -17,7 +17,8 @@ pub(super) struct Stream {
     pub(super) shape: Shape,
     pub(super) jobs: usize,
     pub(super) used_at: Time,
-    /// How long its batches take is not known yet: none waits for company. Learned, the stream gives way to one that does.
+    /// How long its batches take is not known yet: none waits for company. Learned, the stream gives way to one that
+    /// does.
     pub(super) trial: Option<Trial>,
     /// Requests in a row that were too late to run.
     pub(super) expired: u32,

@@ -109,8 +109,8 @@ impl Dispatcher {
         self.numbers.free(model);
     }
 
-    /// A request leaves its stream. One to which no more can come, for it was for a single one or its shape has another,
-    /// ends with its last.
+    /// A request leaves its stream. One to which no more can come, for it was for a single one or its shape has
+    /// another, ends with its last.
     pub(super) fn depart(&self, state: &mut State, model: ModelId) {
         let Some(stream) = state.streams.get_mut(&model) else { return };
         stream.jobs -= 1;
@@ -144,7 +144,8 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a stream for a shape whose latency is known by now. The one of its first requests ends with the last of them.
+    /// Opens a stream for a shape whose latency is known by now. The one of its first requests ends with the last of
+    /// them.
     fn end_trial(
         &self,
         instance: &Arc<Instance>,

@@ -94,8 +94,8 @@ impl Wings {
     }
 }
 
-/// Starts the thread on which understudies rehearse what is heard, until the dispatcher ends. It is not vital: should it end by a panic, the scheduler
-/// follows its own rule.
+/// Starts the thread on which understudies rehearse what is heard, until the dispatcher ends. It is not vital: should
+/// it end by a panic, the scheduler follows its own rule.
 pub(super) fn rehearse(
     clock: Clock,
     delays: Delays,

@@ -59,8 +59,8 @@ impl Default for GrpcSettings {
     }
 }
 
-/// Serves the gRPC protocol until `shutdown` is over and every call that was begun is answered. Dropping the future ends
-/// all connections at once.
+/// Serves the gRPC protocol until `shutdown` is over and every call that was begun is answered. Dropping the future
+/// ends all connections at once.
 pub async fn serve_grpc<S: Service>(
     listener: TcpListener,
     service: Arc<S>,

@@ -2,7 +2,8 @@
 
 use downbeat_oip::{Failure, Reason};
 
-/// From how many bytes on reading or writing JSON, or (un)packing, is worth a thread change: about a millisecond of work.
+/// From how many bytes on reading or writing JSON, or (un)packing, is worth a thread change: about a millisecond of
+/// work.
 const LONG_BYTES: usize = 256 << 10;
 
 /// Runs `work`, which goes over so many bytes, on a thread for blocking work if those are many.

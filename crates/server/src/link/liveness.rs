@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-/// How long a connection is silent before the peer's system is asked whether it is there, and how often it is asked again.
+/// How long a connection is silent before the peer's system is asked whether it is there, and how often it is asked
+/// again.
 const IDLE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(3);
 const TRIES: u32 = 3;

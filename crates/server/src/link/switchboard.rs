@@ -23,8 +23,8 @@ struct Line {
 }
 
 impl Switchboard {
-    /// Gives a device the smallest free number: load is gathered on the smallest, and a worker that comes back is to take
-    /// its place again.
+    /// Gives a device the smallest free number: load is gathered on the smallest, and a worker that comes back is to
+    /// take its place again.
     pub(crate) fn connect(&self, device: u32, outgoing: &Sender<Outgoing>) -> GpuId {
         let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
         let gpu = (0..).map(GpuId).find(|gpu| !lines.contains_key(gpu)).unwrap_or(GpuId(u32::MAX));

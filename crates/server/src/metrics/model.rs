@@ -13,7 +13,8 @@ use prometheus::{Histogram, IntCounter, IntGauge};
 
 use super::ModelFamilies;
 
-/// What is counted of one loaded version of a model. Loaded again, it is counted on; once it is unloaded, its series end.
+/// What is counted of one loaded version of a model. Loaded again, it is counted on; once it is unloaded, its series
+/// end.
 #[derive(Debug)]
 pub(crate) struct ModelMeter {
     families: Arc<ModelFamilies>,

@@ -24,8 +24,8 @@ struct State {
 }
 
 impl Departure {
-    /// Begins with SIGTERM or SIGINT: the server sends no more batches, the worker finishes those it has, and ends. A second
-    /// signal ends the process at once.
+    /// Begins with SIGTERM or SIGINT: the server sends no more batches, the worker finishes those it has, and ends. A
+    /// second signal ends the process at once.
     pub fn on_signal() -> io::Result<Departure> {
         let departure = Departure::default();
         let told = departure.clone();
@@ -39,8 +39,8 @@ impl Departure {
         Ok(departure)
     }
 
-    /// Never: for a worker whose server ends it. Whoever ends all processes of a service at once means that the server is to
-    /// drain, for which it needs its workers.
+    /// Never: for a worker whose server ends it. Whoever ends all processes of a service at once means that the server
+    /// is to drain, for which it needs its workers.
     pub fn left_to_server() -> io::Result<Departure> {
         on_each_signal(|_| {})?;
         Ok(Departure::default())

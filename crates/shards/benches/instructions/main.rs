@@ -1,12 +1,13 @@
 //! Instructions of the scheduler's parts, counted by callgrind: the same on any machine, so that a regression shows.
 //!
-//! `core` is a shard alone, from arrival to response. `shard_thread` is the shard with its thread around it: its turns, queues
-//! and mailboxes. There requests come one in each turn, which is the worst case, or in groups, as they do when the thread is busy.
-//! `make bench-instructions`. Each figure is for 10,000 requests, candidates or grants: the last four digits are fractions.
+//! `core` is a shard alone, from arrival to response. `shard_thread` is the shard with its thread around it: its turns,
+//! queues and mailboxes. There requests come one in each turn, which is the worst case, or in groups, as they do when
+//! the thread is busy. `make bench-instructions`. Each figure is for 10,000 requests, candidates or grants: the last
+//! four digits are fractions.
 //!
-//! The authors' scheduler, on the other side of the comparison, takes 8,216 instructions for a request at a mean batch of 80
-//! and 5,807 at 14, on its model thread and without its generator; 956 for a candidate and 2,562 for a grant on its
-//! matchmaker, and 128 for each model in every poll.
+//! The authors' scheduler, on the other side of the comparison, takes 8,216 instructions for a request at a mean batch
+//! of 80 and 5,807 at 14, on its model thread and without its generator; 956 for a candidate and 2,562 for a grant on
+//! its matchmaker, and 128 for each model in every poll.
 
 #![allow(missing_docs, unreachable_pub, reason = "the macros make public items")]
 
@@ -26,8 +27,8 @@ use shard::Requests;
 /// How many of whatever is counted.
 const COUNT: u64 = 10_000;
 
-/// Counts in functions of this name only, and not in those that it calls with `excluded` in their names; at most so many
-/// instructions for each.
+/// Counts in functions of this name only, and not in those that it calls with `excluded` in their names; at most so
+/// many instructions for each.
 fn counting(function: &str, most: Option<u64>) -> LibraryBenchmarkConfig {
     let mut callgrind = Callgrind::with_args(["--toggle-collect=*excluded*"]);
     callgrind.entry_point(EntryPoint::Custom(format!("*{function}*")));

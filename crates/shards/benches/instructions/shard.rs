@@ -136,7 +136,8 @@ impl Requests {
                 continue;
             }
             turn(&mut self.ensemble, now);
-            // The matchmaker looks at what there is, and the shard carries out what it is granted, in a turn of its own.
+            // The matchmaker looks at what there is, and the shard carries out what it is granted, in a turn of its
+            // own.
             while self.ensemble.matchmaker_turn(0, now) {
                 if self.ensemble.has_orders(0) {
                     turn(&mut self.ensemble, now);

@@ -158,8 +158,8 @@ pub struct LoadReport {
     pub lag_us: LagReport,
     /// Events of the load that ran more than 2 ms late.
     pub late_events: u64,
-    /// Those of them that would not have, had the threads had their processors all the time; only threads that never sleep
-    /// can tell.
+    /// Those of them that would not have, had the threads had their processors all the time; only threads that never
+    /// sleep can tell.
     pub late_events_by_stalls: Option<u64>,
     /// How long the shards' threads were without their processors, all together, in milliseconds.
     pub stalled_ms: Option<f64>,

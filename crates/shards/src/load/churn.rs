@@ -10,8 +10,8 @@ use crate::control::Control;
 pub(super) const PASSING_MODELS: u32 = 64;
 
 impl Load {
-    /// Lets devices and models come and go until then, so many times a second: one in turn leaves, fails or is removed, and
-    /// comes back. How late everything else runs meanwhile is what the benchmark measures anyway.
+    /// Lets devices and models come and go until then, so many times a second: one in turn leaves, fails or is removed,
+    /// and comes back. How late everything else runs meanwhile is what the benchmark measures anyway.
     pub(super) fn come_and_go(
         &self,
         control: &Control<Adaptive>,

@@ -4,7 +4,8 @@ use downbeat_sched::{GpuId, Span, Time};
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Devices that run what they are sent one after the other, in no time but the batch's. Shared by the hosts of all shards.
+/// Devices that run what they are sent one after the other, in no time but the batch's. Shared by the hosts of all
+/// shards.
 #[derive(Debug)]
 pub struct EmulatedDevices {
     /// By device: when it is done with all it was sent.

@@ -19,8 +19,8 @@ const AT_ONCE: usize = 256;
 
 /// Makes up the requests of one shard's models, and runs its batches on emulated devices.
 ///
-/// The sum of Poisson processes is a Poisson process, and whose request it is, is drawn independently: so one gap and one
-/// model are drawn for each request, however many models there are.
+/// The sum of Poisson processes is a Poisson process, and whose request it is, is drawn independently: so one gap and
+/// one model are drawn for each request, however many models there are.
 pub(super) struct Generator {
     random: Xoshiro256PlusPlus,
     models: Vec<ModelId>,

@@ -13,8 +13,8 @@ const WORTH_NOTING: Span = Span::from_micros(200);
 /// So many are remembered.
 const REMEMBERED: usize = 64;
 
-/// Notes when its thread, which never sleeps, was away: because the host of a virtual machine took the processor, or somebody
-/// else in it.
+/// Notes when its thread, which never sleeps, was away: because the host of a virtual machine took the processor, or
+/// somebody else in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stalls {
     looked_at: Time,

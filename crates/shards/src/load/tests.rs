@@ -65,8 +65,8 @@ fn popular_models_are_spread_over_the_shards() {
     }
 }
 
-/// The threads must find as many requests a device in time as the single-threaded scheduler does; how many more are lost depends
-/// on how late this machine wakes threads, so that only the latter is asserted.
+/// The threads must find as many requests a device in time as the single-threaded scheduler does; how many more are
+/// lost depends on how late this machine wakes threads, so that only the latter is asserted.
 #[test]
 fn the_same_requests_go_through_the_single_threaded_scheduler() {
     let load = small();

@@ -33,8 +33,8 @@ mod model_checks {
         }
     }
 
-    /// Whatever the order of steps, the reader never sees a mixture, never goes back, and when the list is empty it has seen
-    /// the last value. The list never has more entries than there are mailboxes, and so needs no more room.
+    /// Whatever the order of steps, the reader never sees a mixture, never goes back, and when the list is empty it has
+    /// seen the last value. The list never has more entries than there are mailboxes, and so needs no more room.
     #[test]
     fn the_last_word_is_read_whole() {
         loom::model(|| {

@@ -1,8 +1,9 @@
 //! `make bench-policies`: every policy on every scenario, beside the figures that others reached.
 //!
-//! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `unseen`, `speed`); `quick` uses one seed
-//! instead of five. A word that is neither limits the suite and the unseen scenarios to those whose name contains it.
-//! `survey 1200-1299` runs `adaptive` and the rules it follows on the random scenarios of these numbers, and nothing else.
+//! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `unseen`, `speed`); `quick` uses one
+//! seed instead of five. A word that is neither limits the suite and the unseen scenarios to those whose name contains
+//! it. `survey 1200-1299` runs `adaptive` and the rules it follows on the random scenarios of these numbers, and
+//! nothing else.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 

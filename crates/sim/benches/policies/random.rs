@@ -10,8 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// A scenario drawn from its number, always the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drawn {
-    /// `random-N`: 1 to 64 GPUs, 1 to 40 models of mixed profiles, objectives and popularity, Poisson or bursty, in every fourth
-    /// with models that run far longer than the others.
+    /// `random-N`: 1 to 64 GPUs, 1 to 40 models of mixed profiles, objectives and popularity, Poisson or bursty, in
+    /// every fourth with models that run far longer than the others.
     Mixed(u64),
     /// `alone-N`: one such model on one to four GPUs.
     Alone(u64),

@@ -1,4 +1,5 @@
-//! `adaptive` and the rules that it follows on many random scenarios: a short look at each, and a long one where it seems to be behind.
+//! `adaptive` and the rules that it follows on many random scenarios: a short look at each, and a long one where it
+//! seems to be behind.
 
 use downbeat_sim::{GoodputReport, GoodputSearch, PolicySpec, Scenario};
 

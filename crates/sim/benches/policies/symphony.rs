@@ -4,8 +4,8 @@ use downbeat_sim::{Scenario, Span, Until};
 
 use crate::{counted, goodput, load, policy};
 
-/// Measured in real time on 8 emulated GPUs with l(b) = 1.082 b + 5.204 ms, 100 us of control delay, 50 us of data delay
-/// per request: requests/s at 1 % bad. `deferred` kept 2 ms for the response, the others nothing.
+/// Measured in real time on 8 emulated GPUs with l(b) = 1.082 b + 5.204 ms, 100 us of control delay, 50 us of data
+/// delay per request: requests/s at 1 % bad. `deferred` kept 2 ms for the response, the others nothing.
 const AUTHORS: [(&str, f64, f64, Option<f64>); 4] = [
     ("symphony-1model-slo100", 6740.0, 6500.0, None),
     ("symphony-1model-slo25", 4800.0, 4400.0, None),

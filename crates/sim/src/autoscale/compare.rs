@@ -113,8 +113,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Runs Downbeat's autoscaler and the clairvoyant only. Fixed peak capacity, which what they save is counted from, is not
-    /// run: it is the clairvoyant's peak all the time.
+    /// Runs Downbeat's autoscaler and the clairvoyant only. Fixed peak capacity, which what they save is counted from,
+    /// is not run: it is the clairvoyant's peak all the time.
     pub fn run_beside_the_clairvoyant(&self, on_step: &(dyn Fn() + Sync)) -> ReplayReport {
         let excuses = excuses(self.scenario, self.autoscale.settings.provision);
         let (foresight, downbeat) =

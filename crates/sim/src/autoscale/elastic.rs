@@ -61,7 +61,8 @@ impl Elastic {
         elastic
     }
 
-    /// Goes on to `until`; what was asked for joins when it is ready. Returns what the scheduler saw since the last time.
+    /// Goes on to `until`; what was asked for joins when it is ready. Returns what the scheduler saw since the last
+    /// time.
     pub(super) fn advance(&mut self, until: Time) -> Signals {
         let begin = self.now;
         let over = until.since(begin);

@@ -1,5 +1,5 @@
-//! The clairvoyant minimum: for every minute the fewest GPUs that keep the objectives in it, tried out on the arrivals that
-//! will come.
+//! The clairvoyant minimum: for every minute the fewest GPUs that keep the objectives in it, tried out on the arrivals
+//! that will come.
 
 use downbeat_sched::{Span, Time};
 
@@ -40,7 +40,8 @@ struct Trial {
 
 /// Finds it out, minute by minute; `on_minute` is called after each.
 ///
-/// The state at the end of a minute is the beginning of the next, so that the result is one run that was really simulated.
+/// The state at the end of a minute is the beginning of the next, so that the result is one run that was really
+/// simulated.
 pub(super) fn foresee(
     mut cluster: Elastic,
     minutes: usize,
@@ -139,7 +140,8 @@ impl Trial {
     }
 }
 
-/// Whether a minute keeps its objectives: each model of which there are enough requests to tell, and the others together.
+/// Whether a minute keeps its objectives: each model of which there are enough requests to tell, and the others
+/// together.
 fn is_kept(tallies: &[Tally]) -> bool {
     let (many, few): (Vec<&Tally>, Vec<&Tally>) = tallies.iter().partition(|tally| tally.answered >= COUNTED);
     let bad = |tally: &Tally| tally.bad as f64 > BAD_MAX * tally.answered as f64;
@@ -150,8 +152,8 @@ fn is_kept(tallies: &[Tally]) -> bool {
     !many.into_iter().any(bad) && !bad(&together)
 }
 
-/// What one pays who has this many GPUs in each minute and asks for each as late as possible: its time to come, or the time
-/// until it is needed again, where that is shorter.
+/// What one pays who has this many GPUs in each minute and asks for each as late as possible: its time to come, or the
+/// time until it is needed again, where that is shorter.
 pub(super) fn bill(gpus: &[u32], began_with: u32, provision: Span) -> Span {
     let most = gpus.iter().copied().max().unwrap_or(0);
     let mut paid = Span::ZERO;

@@ -31,8 +31,8 @@ pub(super) enum Measure {
     Waiting,
 }
 
-/// Kubernetes' rule: wanted = ceil(gpus * measured / target), no change within 10 % of the target, down only to the most
-/// that was wanted in the last five minutes; every 15 s.
+/// Kubernetes' rule: wanted = ceil(gpus * measured / target), no change within 10 % of the target, down only to the
+/// most that was wanted in the last five minutes; every 15 s.
 pub(super) struct Proportional {
     measure: Measure,
     target: f64,

@@ -142,7 +142,8 @@ fn a_model_minute_counts_from_1000_requests_on_and_is_missed_past_1_percent() {
     assert_eq!(misses, Misses { counted: 4, missed: 3, unexcused: 1 });
 }
 
-/// Two GPUs for three minutes. The second is away for one minute, which is cheaper to wait through than 90 s of provisioning.
+/// Two GPUs for three minutes. The second is away for one minute, which is cheaper to wait through than 90 s of
+/// provisioning.
 #[test]
 fn the_clairvoyant_keeps_a_gpu_when_that_is_cheaper_than_asking_for_it_again() {
     let seconds =

@@ -36,8 +36,8 @@ fn keeps<P: Policy>(share: f64, policy: &P) {
     assert!(all.share() > share, "{:.3} of the optimum: {policy:?}", all.share());
 }
 
-/// The bars are a little under what was measured; the cases are always the same. With so few requests there is little to
-/// gain from dispatching early.
+/// The bars are a little under what was measured; the cases are always the same. With so few requests there is little
+/// to gain from dispatching early.
 #[test]
 fn no_policy_beats_the_optimum_and_each_keeps_its_share_of_it() {
     keeps(0.915, &Adaptive);

@@ -14,14 +14,14 @@
 //!
 //! Beside Symphony's evaluation. Its authors' Nexus reached 1,500 rps on 8 models with an SLO of 25 ms and 8 devices
 //! (`scenarios/symphony-8model-slo25.toml`); the best settings here reach 2,906. What decides is how many devices a
-//! model's requests are scattered over. With 8 models on 8 devices a plan gives each model a device of its own, where its
-//! requests meet in one queue: 2,669 rps with the planned batches. With `spread=2` every device serves two models, half of
-//! each model's requests, and batches are half as large: 1,683 rps (1,622 to 1,731). With `spread=3` it is 868, with
-//! `spread=4` 732. So only two devices for each model come near their figure. The 12 % that remain are about what their
-//! Shepherd lacks on the same case too (9 %): they measured in real time, with nothing kept for the response, and here no
-//! timer is ever late. That they ran such a placement is a conclusion from the figure; their plan is not known to us.
-//! The published plan (`headroom=1`) does not explain it: made for the very rate that is offered, it packs several models
-//! on one device at low rates, fails there first (272 rps), and passes at 1,500, with 0.2 % bad.
+//! model's requests are scattered over. With 8 models on 8 devices a plan gives each model a device of its own, where
+//! its requests meet in one queue: 2,669 rps with the planned batches. With `spread=2` every device serves two models,
+//! half of each model's requests, and batches are half as large: 1,683 rps (1,622 to 1,731). With `spread=3` it is 868,
+//! with `spread=4` 732. So only two devices for each model come near their figure. The 12 % that remain are about what
+//! their Shepherd lacks on the same case too (9 %): they measured in real time, with nothing kept for the response, and
+//! here no timer is ever late. That they ran such a placement is a conclusion from the figure; their plan is not known
+//! to us. The published plan (`headroom=1`) does not explain it: made for the very rate that is offered, it packs
+//! several models on one device at low rates, fails there first (272 rps), and passes at 1,500, with 0.2 % bad.
 //!
 //! Departures:
 //! - `batch=deadline`: the public code never takes more than the planned batch, which is about what arrives in a cycle

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::Scenario;
 
-/// A good scenario; each row below spoils one thing in it. gpus is on line 1, total_rps on line 2, model a on lines 3 to 6, model b on lines 7 to 10.
+/// A good scenario; each row below spoils one thing in it. gpus is on line 1, total_rps on line 2, model a on lines 3
+/// to 6, model b on lines 7 to 10.
 const GOOD: &str = "\
 gpus = 8
 total_rps = 100

@@ -12,8 +12,8 @@ fn run(policy: &str, text: &str) -> RunReport {
     policy.parse::<PolicySpec>().unwrap().run(&scenario, scenario.seed, Until::End).unwrap()
 }
 
-/// The paper's example: l(b) = b + 5, SLO 12, 3 GPUs, one arrival per 0.75 ms. A batch of 4 takes 9 ms and is gathered in
-/// 3 ms, so that the GPUs start one after the other, 3 ms apart, and nobody is late.
+/// The paper's example: l(b) = b + 5, SLO 12, 3 GPUs, one arrival per 0.75 ms. A batch of 4 takes 9 ms and is gathered
+/// in 3 ms, so that the GPUs start one after the other, 3 ms apart, and nobody is late.
 #[test]
 fn deferred_staggers_three_gpus_in_batches_of_four() {
     let report = run(
@@ -71,7 +71,8 @@ fn a_priority_is_not_disturbed_by_overload_below_it() {
     assert!(report.models[1].bad_rate > 0.5, "that was no overload");
 }
 
-/// Those above have devices enough, and must not give up heads for larger batches because there are too few for those below.
+/// Those above have devices enough, and must not give up heads for larger batches because there are too few for those
+/// below.
 #[test]
 fn several_models_of_a_priority_keep_their_objective_beside_five_times_the_load_below() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/eight-models-8gpu.toml");

@@ -1,8 +1,9 @@
 //! Which sub-clusters are worth more than they cost, at given prices of the models.
 //!
-//! For each size and rhythm, and each place of the last epoch, that is a knapsack with two limits, load and memory. It is searched
-//! in depth for each model that may have the largest activation (which decides how much memory is left for weights), cut off where
-//! even pieces of the remaining models, with the two limits mixed into one, would not be worth enough.
+//! For each size and rhythm, and each place of the last epoch, that is a knapsack with two limits, load and memory. It
+//! is searched in depth for each model that may have the largest activation (which decides how much memory is left for
+//! weights), cut off where even pieces of the remaining models, with the two limits mixed into one, would not be worth
+//! enough.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -84,8 +85,8 @@ impl<'a> Pricing<'a> {
         Pricing { needs, homes, kinds }
     }
 
-    /// The column that is worth most beyond its cost, of each kind and place where there is one. Each is with what it is worth.
-    /// `None` when told to stop.
+    /// The column that is worth most beyond its cost, of each kind and place where there is one. Each is with what it
+    /// is worth. `None` when told to stop.
     pub(super) fn best_columns(
         &self,
         prices: &Prices,
@@ -108,8 +109,9 @@ impl<'a> Pricing<'a> {
         Some(found)
     }
 
-    /// Every column whose reduced cost is at most `allowance` and that no model can be added to without a move or a device more: a division is
-    /// as good with the larger ones, since covering a model twice does no harm. `None` where there are more than `most`, or when told to stop.
+    /// Every column whose reduced cost is at most `allowance` and that no model can be added to without a move or a
+    /// device more: a division is as good with the larger ones, since covering a model twice does no harm. `None` where
+    /// there are more than `most`, or when told to stop.
     pub(super) fn columns_within(
         &self,
         prices: &Prices,
@@ -222,8 +224,8 @@ impl Knapsack {
         wanted: &mut dyn FnMut(f64) -> bool,
         found: &mut dyn FnMut(f64, &[usize]) -> bool,
     ) -> bool {
-        // Each model in turn has the largest activation of its set: then the memory for weights is known. Of models with the same
-        // activation the one with the smaller number counts as having the largest.
+        // Each model in turn has the largest activation of its set: then the memory for weights is known. Of models
+        // with the same activation the one with the smaller number counts as having the largest.
         self.items.iter().all(|first| {
             let Some(room) = self.memory.checked_sub(first.activation + first.weights) else { return true };
             let smaller = |item: &&Item| {
@@ -241,7 +243,8 @@ impl Knapsack {
 struct Depth<'f> {
     /// Those that are worth most for what they take first.
     items: Vec<Item>,
-    /// What each takes of the two limits in one number, which is at most `load * by_load + memory * by_memory` of what is left.
+    /// What each takes of the two limits in one number, which is at most `load * by_load + memory * by_memory` of what
+    /// is left.
     takes: Vec<f64>,
     by_load: f64,
     by_memory: f64,

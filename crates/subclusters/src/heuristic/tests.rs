@@ -7,7 +7,8 @@ fn quietly() -> Search<'static> {
     Search { stop: &|| false, enough: 0, seed: 1, on_better: &|_| {} }
 }
 
-/// Weights of 6, 5, 4, 3 and 2 thousandths of 10: two devices hold them as 6 + 4 and 5 + 3 + 2, and in hardly any other way.
+/// Weights of 6, 5, 4, 3 and 2 thousandths of 10: two devices hold them as 6 + 4 and 5 + 3 + 2, and in hardly any other
+/// way.
 #[test]
 fn models_are_packed_into_memory() {
     let weights = [5_000.0, 2_000.0, 6_000.0, 3_000.0, 4_000.0];

@@ -1,11 +1,12 @@
 //! Exhaustive search: can one layout be reached from another at all?
 //!
-//! What matters of a state is what it cannot do without. Any state is reached from any subset of itself that keeps the floors
-//! (create what is missing), and the other way round (delete it). So it is enough to visit *bare* states, in which no service can
-//! spare an instance. The first instance of a bare state that any path deletes must be paid for by instances of its own
-//! service, put into room that the bare state leaves; a move is therefore: choose an instance, choose a smallest set of
-//! instances of its service that pay for it, put them up, take it down, and bare the rest. The target is reachable exactly if a
-//! bare state that is part of it is. All this is exact; only the number of states that may be visited is limited.
+//! What matters of a state is what it cannot do without. Any state is reached from any subset of itself that keeps the
+//! floors (create what is missing), and the other way round (delete it). So it is enough to visit *bare* states, in
+//! which no service can spare an instance. The first instance of a bare state that any path deletes must be paid for by
+//! instances of its own service, put into room that the bare state leaves; a move is therefore: choose an instance,
+//! choose a smallest set of instances of its service that pay for it, put them up, take it down, and bare the rest. The
+//! target is reachable exactly if a bare state that is part of it is. All this is exact; only the number of states that
+//! may be visited is limited.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 

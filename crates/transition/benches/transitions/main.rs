@@ -1,4 +1,5 @@
-//! How good transitions are: spares, steps, seconds, on random layouts and beside exhaustive search and MIG-serving's figures.
+//! How good transitions are: spares, steps, seconds, on random layouts and beside exhaustive search and MIG-serving's
+//! figures.
 //!
 //! `make bench-transition`; `BENCH=100` for fewer pairs, `BENCH="day small"` for some of its parts.
 
@@ -177,8 +178,8 @@ fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// Is there a transition with one spare less than was planned with? The planner's own search may have proved that there is none; with
-/// NVML another program searches as well.
+/// Is there a transition with one spare less than was planned with? The planner's own search may have proved that there
+/// is none; with NVML another program searches as well.
 fn small(catalogue: &Catalogue, gpu: &GpuModel, pairs: u64) -> Result<(), PlanError> {
     println!(
         "{pairs} pairs each of up to 4 GPUs and 4 services: spares beside exhaustive search (another program's: nvml, up to {STATES_MAX} states)"

@@ -38,8 +38,8 @@ impl<'a> Random<'a> {
         self.rates.len()
     }
 
-    /// `gpus` GPUs, each cut in some maximal way; a share of the slices stays empty. Every service has an instance where there are
-    /// slices enough.
+    /// `gpus` GPUs, each cut in some maximal way; a share of the slices stays empty. Every service has an instance
+    /// where there are slices enough.
     pub(crate) fn layout(&mut self, gpus: u32, empty_share: f64) -> Layout {
         let mut slots: Vec<(u32, Placed)> = Vec::new();
         for gpu in 0..gpus {
@@ -58,8 +58,8 @@ impl<'a> Random<'a> {
         self.written(gpus, &filled)
     }
 
-    /// The instances of `layout`, each GPU's with those of some other GPU of the same cut where there is one, and every GPU cut the
-    /// other way round where it can be: as many instances of each kind as before, elsewhere.
+    /// The instances of `layout`, each GPU's with those of some other GPU of the same cut where there is one, and every
+    /// GPU cut the other way round where it can be: as many instances of each kind as before, elsewhere.
     pub(crate) fn rearranged(&mut self, layout: &Layout) -> Layout {
         let mut contents: Vec<Vec<Instance>> = layout.gpus.iter().map(|gpu| gpu.instances.clone()).collect();
         self.shuffle(&mut contents);

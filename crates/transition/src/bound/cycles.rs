@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// How many circles without a common vertex were found, always taking a shortest one next. `next` are the edges out of each vertex.
+/// How many circles without a common vertex were found, always taking a shortest one next. `next` are the edges out of
+/// each vertex.
 pub(super) fn disjoint(next: &[Vec<usize>]) -> usize {
     let mut is_left = vec![true; next.len()];
     let mut count = 0;

@@ -16,7 +16,8 @@ fn has_circle(next: &[Vec<usize>], gone: u32) -> bool {
 }
 
 proptest! {
-    /// Whoever breaks all circles by taking vertices away takes at least one from each of those that have none in common.
+    /// Whoever breaks all circles by taking vertices away takes at least one from each of those that have none in
+    /// common.
     #[test]
     fn there_are_never_more_disjoint_circles_than_vertices_that_break_all(
         edges in prop::collection::vec((0usize..8, 0usize..8), 0..24)

@@ -33,8 +33,8 @@ impl Space {
         }
     }
 
-    /// Something comes with step `index`. Adds to `after` what it waits for; returns the step that left exactly this slice behind,
-    /// where there is one.
+    /// Something comes with step `index`. Adds to `after` what it waits for; returns the step that left exactly this
+    /// slice behind, where there is one.
     pub(super) fn come(
         &mut self,
         index: usize,
@@ -61,7 +61,8 @@ impl Space {
         reused
     }
 
-    /// Of what has left but may still be there, something without which `placed` is allowed; `None` where it is allowed anyway.
+    /// Of what has left but may still be there, something without which `placed` is allowed; `None` where it is allowed
+    /// anyway.
     fn too_much(&self, model: &GpuModel, placed: Placed, lingering: &[(Placed, usize)]) -> Option<usize> {
         let end = |placed: Placed| placed.start + model.profiles[placed.profile].size;
         let overlap = |a: Placed, b: Placed| a.start < end(b) && b.start < end(a);
@@ -84,8 +85,8 @@ impl Space {
         None
     }
 
-    /// The step that left this slice behind, if the slice can stay for the next one: nothing that came and went meanwhile
-    /// counted on its being gone.
+    /// The step that left this slice behind, if the slice can stay for the next one: nothing that came and went
+    /// meanwhile counted on its being gone.
     fn reused(&self, placed: Placed, overlaps: impl Fn(Placed) -> bool) -> Option<usize> {
         let &(last, leaver, _) = self.gone.iter().rev().find(|(other, ..)| overlaps(*other))?;
         let visited = self.gone.iter().any(|(_, _, comer)| comer.is_some_and(|comer| comer > leaver));

@@ -6,8 +6,8 @@ use super::precedence::{Event, Precedence};
 
 /// The largest sum of weights over all moments: sets of events that hold everything their members wait for.
 ///
-/// A closure of largest weight: what is gained by all good events, less the smallest cut between those that are taken and the bad
-/// ones that they bring along.
+/// A closure of largest weight: what is gained by all good events, less the smallest cut between those that are taken
+/// and the bad ones that they bring along.
 pub(super) fn largest(precedence: &Precedence, weights: &[(Event, i64)]) -> i64 {
     let good: Vec<(Event, i64)> = weights.iter().copied().filter(|(_, weight)| *weight > 0).collect();
     let bad: Vec<(Event, i64)> = weights.iter().copied().filter(|(_, weight)| *weight < 0).collect();

@@ -21,7 +21,8 @@ fn small(
     Some((from, to, found, random.rng))
 }
 
-/// The analysis of all interleavings at once says what playing each of them says, for transitions that were tampered with.
+/// The analysis of all interleavings at once says what playing each of them says, for transitions that were tampered
+/// with.
 #[test]
 fn the_analysis_of_interleavings_agrees_with_playing_every_one() {
     let catalogue = Catalogue::builtin();

@@ -5,7 +5,8 @@ use super::*;
 use crate::random::Random;
 use crate::{Comparison, Driver, Options, plan};
 
-/// Random transitions are stopped at random moments, with a step failed or not; what remains is planned, and so on until nothing does.
+/// Random transitions are stopped at random moments, with a step failed or not; what remains is planned, and so on
+/// until nothing does.
 #[test]
 fn from_wherever_a_transition_was_left_another_one_finishes_the_job() {
     let catalogue = Catalogue::builtin();

@@ -4,7 +4,8 @@ use downbeat_mig::Placed;
 
 use crate::case::{Case, CaseGpu, GpuIndex};
 
-/// A case whose GPUs are to have each other's content: that of a GPU which is cut alike at the beginning, where there is one.
+/// A case whose GPUs are to have each other's content: that of a GPU which is cut alike at the beginning, where there
+/// is one.
 pub(super) fn of(case: &Case) -> Case {
     let merit = |seat: &CaseGpu, content: &CaseGpu| {
         let shared = content.new.iter().filter(|pod| seat.old.contains(pod)).count();

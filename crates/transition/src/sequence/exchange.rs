@@ -27,8 +27,8 @@ impl State {
         true
     }
 
-    /// Deletes an instance that its service can do without and that something wanted waits for: of those whose kind passes
-    /// `may_go` (how many are wanted, how many are left over) the one that most waits for.
+    /// Deletes an instance that its service can do without and that something wanted waits for: of those whose kind
+    /// passes `may_go` (how many are wanted, how many are left over) the one that most waits for.
     fn delete_in_the_way(&mut self, may_go: fn(u32, u32) -> bool) -> bool {
         let mut best: Option<(f64, GpuIndex, Pod)> = None;
         for (gpu, surplus) in self.surpluses() {
@@ -48,7 +48,8 @@ impl State {
         true
     }
 
-    /// Migrates an instance to where it is wanted; the one that most waits for, from the same node if there is a choice.
+    /// Migrates an instance to where it is wanted; the one that most waits for, from the same node if there is a
+    /// choice.
     fn migrate(&mut self, taste: Taste) -> bool {
         let mut best: Option<((f64, bool), Op)> = None;
         let emptied = if taste.empties { self.emptied() } else { vec![None; self.pods.len()] };
@@ -70,7 +71,8 @@ impl State {
         true
     }
 
-    /// For each GPU that must be emptied, how near that is once all that has a free place to go to has left: 1 where nothing else is there.
+    /// For each GPU that must be emptied, how near that is once all that has a free place to go to has left: 1 where
+    /// nothing else is there.
     fn emptied(&self) -> Vec<Option<f64>> {
         let mut free = vec![0u32; self.case.kinds.len()];
         for (_, pod) in self.free_places() {

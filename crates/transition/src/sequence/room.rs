@@ -15,7 +15,8 @@ pub(super) struct Goal {
     pub(super) blockers: Vec<Pod>,
 }
 
-/// A way to reach a goal: instances that are put somewhere for the time being, so that what is in the way can be spared.
+/// A way to reach a goal: instances that are put somewhere for the time being, so that what is in the way can be
+/// spared.
 #[derive(Clone, Debug)]
 struct Way {
     goal: Goal,

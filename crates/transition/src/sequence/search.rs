@@ -1,17 +1,18 @@
 //! A search for transitions with fewer spare GPUs than making room one goal at a time needs.
 //!
-//! What matters of a state is what it cannot do without. Any state is reached from any part of itself that keeps the floors (create what is
-//! missing), and the other way round (delete it). So it is enough to visit *bare* states, in which no service can spare an
-//! instance. The first instance of a bare state that any path deletes must be paid for by instances of its own service, put
-//! into room that the bare state leaves. A move is therefore: choose an instance, choose a smallest set of instances of its
-//! service that pay for it, put them up, take it down, and bare the rest. Of every state that can be reached, some part is visited;
-//! the second layout is reached exactly if a part of it is.
+//! What matters of a state is what it cannot do without. Any state is reached from any part of itself that keeps the
+//! floors (create what is missing), and the other way round (delete it). So it is enough to visit *bare* states, in
+//! which no service can spare an instance. The first instance of a bare state that any path deletes must be paid for by
+//! instances of its own service, put into room that the bare state leaves. A move is therefore: choose an instance,
+//! choose a smallest set of instances of its service that pay for it, put them up, take it down, and bare the rest. Of
+//! every state that can be reached, some part is visited; the second layout is reached exactly if a part of it is.
 //!
-//! With mig-parted an instance's seat includes the cut of its GPU ([`seats`]): a GPU on which nothing runs can be cut in any way, and a cut
-//! with more slices is never worse.
+//! With mig-parted an instance's seat includes the cut of its GPU ([`seats`]): a GPU on which nothing runs can be cut
+//! in any way, and a cut with more slices is never worse.
 //!
-//! Whatever can be done can be undone, so the search goes from both ends at once: from the second layout backwards, which reaches the
-//! first exactly if a part of that is visited. Where either end has nothing left to visit, there is no way, and that is a proof.
+//! Whatever can be done can be undone, so the search goes from both ends at once: from the second layout backwards,
+//! which reaches the first exactly if a part of that is visited. Where either end has nothing left to visit, there is
+//! no way, and that is a proof.
 
 mod bare;
 mod seats;
@@ -180,8 +181,8 @@ impl Side {
     }
 }
 
-/// The shortest of the sequences that follow a path for a while, the quick method going on from there; `None` where that does not get
-/// from its end to the second layout without another spare GPU.
+/// The shortest of the sequences that follow a path for a while, the quick method going on from there; `None` where
+/// that does not get from its end to the second layout without another spare GPU.
 fn shortest(start: &State, seats: &Seats, path: &[&Bare]) -> Option<Sequence> {
     let after = |length: usize| {
         let mut state = start.clone();

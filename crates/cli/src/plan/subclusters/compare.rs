@@ -12,7 +12,8 @@ use crate::output::{self, Format};
 
 /// Compare with one cluster per model, a random division and one that balances rates
 ///
-/// All divisions are sized in the simulator and replayed with other arrivals, so that GPUs are those that each really needs.
+/// All divisions are sized in the simulator and replayed with other arrivals, so that GPUs are those that each really
+/// needs.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The problem, a TOML file

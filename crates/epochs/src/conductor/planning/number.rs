@@ -2,7 +2,8 @@
 
 use downbeat_plan::GpuLayout;
 
-/// GPUs that are there, and others beside them: numbers that were used before first, then new ones on nodes of their own.
+/// GPUs that are there, and others beside them: numbers that were used before first, then new ones on nodes of their
+/// own.
 pub(super) fn beside(there: Vec<GpuLayout>, more: Vec<GpuLayout>, known: &[GpuLayout]) -> Vec<GpuLayout> {
     let all = || there.iter().chain(known);
     let next_gpu = all().map(|gpu| gpu.gpu + 1).max().unwrap_or(0);

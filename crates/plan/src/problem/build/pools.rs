@@ -158,7 +158,8 @@ impl Reader<'_> {
         Ok(read)
     }
 
-    /// What the profile file calls this GPU: the device that the user names, or the one that the GPU's name begins with.
+    /// What the profile file calls this GPU: the device that the user names, or the one that the GPU's name begins
+    /// with.
     fn device(
         &self,
         gpu: &GpuModel,
@@ -196,8 +197,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The profiles to plan with: the plain ones that were measured and any that were measured by their full name or are asked for,
-    /// less those excluded.
+    /// The profiles to plan with: the plain ones that were measured and any that were measured by their full name or
+    /// are asked for, less those excluded.
     fn profiles(
         &self,
         pool: &Pool,

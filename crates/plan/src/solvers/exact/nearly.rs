@@ -9,8 +9,8 @@ use crate::problem::Problem;
 use crate::solver::{Allocation, Run, Solved, Unsolved};
 use crate::solvers::patterns::PatternModel;
 
-/// A plan that is proved to cost at most (1 + `epsilon`) times the least, where values add up: by one rounding of the relaxation over patterns where
-/// that does, otherwise by searching on.
+/// A plan that is proved to cost at most (1 + `epsilon`) times the least, where values add up: by one rounding of the
+/// relaxation over patterns where that does, otherwise by searching on.
 pub(crate) fn within(problem: &Problem, run: &Run<'_>, epsilon: f64) -> Result<Solved, Unsolved> {
     let Some(prices) = dual::best_prices(problem, run, &|_| {})? else {
         return Err(Unsolved::NotApplicable { solver: "cms-ptas", why: "a job cannot be served".to_owned() });

@@ -10,7 +10,8 @@ use crate::solvers::compact::Compact;
 use crate::solvers::patterns::PatternModel;
 
 impl Search<'_> {
-    /// By the integer program that settles it, once more with a finer grain where costs have no step. Whether the best plan is proved.
+    /// By the integer program that settles it, once more with a finer grain where costs have no step. Whether the best
+    /// plan is proved.
     pub(super) fn finish(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
         if self.settle_by_model(prices)? {
             return Ok(true);
@@ -27,8 +28,9 @@ impl Search<'_> {
         self.settle_by_counts(prices)
     }
 
-    /// Where costs are too close for integer programs to tell apart: one program for each number of GPUs that would be cheaper than the best plan and is not
-    /// yet ruled out. In these programs all numbers are whole. Whether the best plan is proved.
+    /// Where costs are too close for integer programs to tell apart: one program for each number of GPUs that would be
+    /// cheaper than the best plan and is not yet ruled out. In these programs all numbers are whole. Whether the best
+    /// plan is proved.
     fn settle_by_counts(&mut self, prices: &Prices) -> Result<bool, Unsolved> {
         if (self.run.stop)() {
             return Ok(false);

@@ -42,7 +42,8 @@ fn without_headroom_heads_are_given_up_for_the_gathered_batch_and_window_drop_kn
     assert_eq!((HeadroomDrop::target(&bursty), WindowDrop::target(&bursty)), (6, 5));
 }
 
-/// l(b) = b + 5 ms: 3 rows take 8 ms. One row takes 6 ms, which is more than others can wait where 2 * 2.9 ms is all they can.
+/// l(b) = b + 5 ms: 3 rows take 8 ms. One row takes 6 ms, which is more than others can wait where 2 * 2.9 ms is all
+/// they can.
 #[test]
 fn a_batch_waits_for_no_more_rows_than_others_can_wait_for() {
     let (profile, delays) = (profile(1.0, 5.0), Delays::default());
@@ -57,8 +58,8 @@ fn a_batch_waits_for_no_more_rows_than_others_can_wait_for() {
     assert_eq!(WindowDrop::enough(&traffic(&profile, &delays, 10.0, 1.0), 1), u32::MAX);
 }
 
-/// l(b) = b / 10 + 5 ms, and devices to spare: batches of one do. One row more takes 0.1 ms, in which a tenth of a head or a whole
-/// one is due; it gains 5 / 5.1 of a row in a batch of one and 5 / 11.4 in one of 64.
+/// l(b) = b / 10 + 5 ms, and devices to spare: batches of one do. One row more takes 0.1 ms, in which a tenth of a head
+/// or a whole one is due; it gains 5 / 5.1 of a row in a batch of one and 5 / 11.4 in one of 64.
 #[test]
 fn where_requests_are_lost_a_model_alone_gives_up_heads_for_as_many_rows_as_it_gains() {
     let (profile, delays) = (profile(0.1, 5.0), Delays::default());

@@ -55,8 +55,8 @@ fn the_window_of_the_slow_class_opens_first() {
     }
 }
 
-/// The slow device runs model 1 from 10 to 60. The window of model 0 on the slow class is open from 26 to 28 and passes;
-/// the one on the fast class opens at 33.
+/// The slow device runs model 1 from 10 to 60. The window of model 0 on the slow class is open from 26 to 28 and
+/// passes; the one on the fast class opens at 33.
 #[test]
 fn what_the_slow_class_gave_up_runs_on_the_fast_one() {
     for classes in NUMBERINGS {
@@ -92,8 +92,8 @@ fn when_the_slow_class_vanishes_the_fast_one_does_all() {
     }
 }
 
-/// At 29 the slow class needs until 41. While the fast one is there, the request due at 40 waits for it; without it, the
-/// request is lost.
+/// At 29 the slow class needs until 41. While the fast one is there, the request due at 40 waits for it; without it,
+/// the request is lost.
 #[test]
 fn when_the_fast_class_vanishes_what_only_it_could_serve_expires() {
     for classes in NUMBERINGS {

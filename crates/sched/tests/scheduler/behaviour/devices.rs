@@ -103,9 +103,9 @@ fn a_device_of_a_class_without_the_model_is_no_device() {
     assert_eq!(cluster.batches(), [(6.0, 0, vec![0])]);
 }
 
-/// lead(b) = 1 + b/2 ms. The first is sent at 0, runs from 1.5 to 7.5. The next two are sent lead(2) = 2 ms before that,
-/// so that the device goes on without a pause, until 14.5. The one that comes at 6 is too late for them, and can only be
-/// sent when the first is done: at 14.5 - lead(1).
+/// lead(b) = 1 + b/2 ms. The first is sent at 0, runs from 1.5 to 7.5. The next two are sent lead(2) = 2 ms before
+/// that, so that the device goes on without a pause, until 14.5. The one that comes at 6 is too late for them, and can
+/// only be sent when the first is done: at 14.5 - lead(1).
 #[test]
 fn a_batch_is_sent_ahead_so_that_it_is_there_when_the_device_is_free() {
     let delays = Delays { control: span(1.0), data: span(0.5) };
@@ -120,7 +120,8 @@ fn a_batch_is_sent_ahead_so_that_it_is_there_when_the_device_is_free() {
     assert_eq!(cluster.started()[1].ids, [1, 2]);
 }
 
-/// The same delays: one request due at 12 can be joined until 12 - l(2) - lead(2) = 3, two until 12 - l(3) - lead(3) = 1.5.
+/// The same delays: one request due at 12 can be joined until 12 - l(2) - lead(2) = 3, two until 12 - l(3) - lead(3) =
+/// 1.5.
 #[test]
 fn delays_move_the_window_forward() {
     let delays = Delays { control: span(1.0), data: span(0.5) };
@@ -222,8 +223,8 @@ fn a_batch_sent_ahead_is_formed_for_the_time_at_which_the_device_is_free() {
     assert_eq!(cluster.batches()[1..], [(9.0, 0, vec![1, 2])]);
 }
 
-/// Data delays: one request is under way for 1 ms, two for 2. The device is busy until 7; due at 14, two requests can run
-/// on it after that, and are sent at 5.
+/// Data delays: one request is under way for 1 ms, two for 2. The device is busy until 7; due at 14, two requests can
+/// run on it after that, and are sent at 5.
 #[test]
 fn a_batch_sent_ahead_starts_when_the_device_is_free_and_not_before() {
     let delays = Delays { control: Span::ZERO, data: span(1.0) };

@@ -17,8 +17,8 @@ fn queue_behind_a_busy_device<D: DropRule>() -> TestCluster<Deferred<D, Smallest
     cluster
 }
 
-/// Deadlines 12 to 19; at 7.5 a batch of b finishes at 12.5 + b. Those due at 12 and 13 are lost by then. The one due at
-/// 14 leaves time for itself alone, until 13.5, and that is too late for all others.
+/// Deadlines 12 to 19; at 7.5 a batch of b finishes at 12.5 + b. Those due at 12 and 13 are lost by then. The one due
+/// at 14 leaves time for itself alone, until 13.5, and that is too late for all others.
 #[test]
 fn timeout_drop_spends_the_batch_on_the_request_that_is_nearly_lost() {
     let mut cluster = queue_behind_a_busy_device::<TimeoutDrop>();
@@ -26,8 +26,9 @@ fn timeout_drop_spends_the_batch_on_the_request_that_is_nearly_lost() {
     assert_eq!(cluster.batches()[1..], [(7.5, 0, vec![3])]);
 }
 
-/// The same queue. Seven gaps in 7.5 ms: the largest b with b + 5 + b * 7.5 / 7 <= 12 is 3. Those due before 7.5 + l(3) =
-/// 15.5 stand in the way of three and are given up; then the one due at 16 leaves time for three (15.5), not for four.
+/// The same queue. Seven gaps in 7.5 ms: the largest b with b + 5 + b * 7.5 / 7 <= 12 is 3. Those due before 7.5 + l(3)
+/// = 15.5 stand in the way of three and are given up; then the one due at 16 leaves time for three (15.5), not for
+/// four.
 #[test]
 fn window_drop_gives_up_heads_for_the_batch_that_the_load_can_sustain() {
     let mut cluster = queue_behind_a_busy_device::<WindowDrop>();

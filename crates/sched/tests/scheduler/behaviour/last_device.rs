@@ -1,5 +1,5 @@
-//! Who may have the last idle device. Model 0 takes b + 5 ms and is due in 20, so that it can wait for 14 ms; model 1 takes
-//! b + 100 ms.
+//! Who may have the last idle device. Model 0 takes b + 5 ms and is due in 20, so that it can wait for 14 ms; model 1
+//! takes b + 100 ms.
 
 use downbeat_profile::Span;
 use downbeat_sched::*;
@@ -54,7 +54,8 @@ fn starts_ms(cluster: &TestCluster<Considerate>, model: u32) -> Vec<f64> {
         .collect()
 }
 
-/// The first long batch runs from 30 to 131. The second leaves the other device to model 0, and starts when the first ends.
+/// The first long batch runs from 30 to 131. The second leaves the other device to model 0, and starts when the first
+/// ends.
 #[test]
 fn a_batch_that_others_cannot_wait_for_leaves_them_the_last_idle_device() {
     let mut cluster = after_some_traffic(2, 1);
@@ -113,7 +114,8 @@ fn nobody_waits_for_the_sake_of_a_lower_level() {
     }
 }
 
-/// Requests of model 2 are due before they could run: that it can wait for nothing is nobody's concern, and model 0 comes first.
+/// Requests of model 2 are due before they could run: that it can wait for nothing is nobody's concern, and model 0
+/// comes first.
 #[test]
 fn nobody_waits_for_the_sake_of_what_cannot_be_in_time() {
     let mut cluster = after_some_traffic(2, 1);

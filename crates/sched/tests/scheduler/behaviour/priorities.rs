@@ -36,8 +36,8 @@ fn level_0_is_the_models_default() {
     assert_eq!(cluster.batches()[1..], [(6.0, 0, vec![3, 2, 4]), (14.0, 0, vec![1])]);
 }
 
-/// A device joins at 2, when five of level 1 due at 13 wait; 2 + l(6) = 13. One of level 2 fits with them if it is due at
-/// 13 and not if it is due at 12, when 2 + l(5) = 12 would have had to do for all: then it waits, and is lost.
+/// A device joins at 2, when five of level 1 due at 13 wait; 2 + l(6) = 13. One of level 2 fits with them if it is due
+/// at 13 and not if it is due at 12, when 2 + l(5) = 12 would have had to do for all: then it waits, and is lost.
 #[test]
 fn a_lower_level_joins_where_there_is_room_and_never_pushes_out_a_higher_one() {
     for (deadline_ms, expected) in [(13.0, vec![1, 2, 3, 4, 5, 0]), (12.0, vec![1, 2, 3, 4, 5])] {
@@ -70,7 +70,8 @@ fn a_lower_level_makes_a_batch_start_earlier_but_never_later() {
     assert_eq!(cluster.batches(), [(4.0, 0, vec![0, 1])]);
 }
 
-/// Both wait for the device until 6. Model 2 must start by 14, model 3 by 34, but model 3's request is of a higher level.
+/// Both wait for the device until 6. Model 2 must start by 14, model 3 by 34, but model 3's request is of a higher
+/// level.
 #[test]
 fn between_models_the_level_counts_before_the_deadline() {
     let mut cluster = behind_a_busy_device(3);

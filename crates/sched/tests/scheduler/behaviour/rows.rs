@@ -82,8 +82,8 @@ fn a_batch_that_the_next_request_cannot_join_starts_at_once() {
     assert_eq!(reasons, [Release::Full, Release::Window]);
 }
 
-/// Due at 20, eight rows wait until 20 - l(9) = 6. Two more due at 30 come at 4, when there is time for 11 rows, and start
-/// with them at 20 - l(11) = 4; four more would take until 4 + l(12) = 21, and make the eight start alone.
+/// Due at 20, eight rows wait until 20 - l(9) = 6. Two more due at 30 come at 4, when there is time for 11 rows, and
+/// start with them at 20 - l(11) = 4; four more would take until 4 + l(12) = 21, and make the eight start alone.
 #[test]
 fn a_request_joins_if_there_is_time_for_all_its_rows() {
     for (rows, expected) in [(2, vec![(4.0, 0, vec![0, 1])]), (4, vec![(4.0, 0, vec![0])])] {
@@ -127,8 +127,8 @@ fn a_request_that_a_changed_profile_makes_too_large_expires() {
     assert_eq!(cluster.state(1), State::Waiting);
 }
 
-/// Class 0 is slower and takes 4 rows at most, class 1 takes 16. What is too large for the slow class waits for the fast
-/// one; a smaller request, due before it, still gets the slow one.
+/// Class 0 is slower and takes 4 rows at most, class 1 takes 16. What is too large for the slow class waits for the
+/// fast one; a smaller request, due before it, still gets the slow one.
 #[test]
 fn a_request_too_large_for_one_class_runs_on_another_and_keeps_nobody_from_the_first() {
     let mut cluster = TestCluster::new(eager(), Delays::default());
@@ -165,8 +165,8 @@ fn a_failed_device_gives_back_requests_with_all_their_rows() {
     assert_eq!((again.gpu, again.rows, again.finish_ms), (1, 3, 9.0));
 }
 
-/// Batches of up to 64, two requests of 33 rows: they never share a batch. The device is taken until 60, when the traffic
-/// would sustain batches of 41. The first is due at 100: 60 + l(33) makes that, 60 + l(41) would not.
+/// Batches of up to 64, two requests of 33 rows: they never share a batch. The device is taken until 60, when the
+/// traffic would sustain batches of 41. The first is due at 100: 60 + l(33) makes that, 60 + l(41) would not.
 #[test]
 fn a_head_is_not_given_up_for_a_batch_that_it_could_not_be_part_of() {
     let mut cluster = TestCluster::new(Deferred::<WindowDrop, SmallestId>::new(), Delays::default());

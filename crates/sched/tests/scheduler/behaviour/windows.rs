@@ -83,8 +83,8 @@ fn a_batch_is_not_held_back_longer_than_its_model_allows() {
     assert_eq!(cluster.batches(), [(100.0, 0, vec![0, 1])]);
 }
 
-/// A request due in 30 is held back until its window, at 30 - l(2), and not until 100: what bounds the wait of others leaves it
-/// its company. One due in 500 is not held back longer than 100 because others have little time.
+/// A request due in 30 is held back until its window, at 30 - l(2), and not until 100: what bounds the wait of others
+/// leaves it its company. One due in 500 is not held back longer than 100 because others have little time.
 #[test]
 fn a_bound_on_the_wait_leaves_requests_of_less_time_their_company() {
     let mut cluster = TestCluster::new(deferred(), Delays::default());
@@ -116,8 +116,8 @@ fn load_gathers_on_the_smallest_id_or_goes_round_by_idle_time() {
     assert_eq!(devices::<EarliestFree>(), [0, 1, 2, 0]);
 }
 
-/// Model 0 keeps the device from 0 to 6. By then the windows of models 1 (from 6 to 7) and 2 (from 5.5 to 6.5) are open;
-/// model 2 must start first, or it never will. It ends at 12, too late for model 1.
+/// Model 0 keeps the device from 0 to 6. By then the windows of models 1 (from 6 to 7) and 2 (from 5.5 to 6.5) are
+/// open; model 2 must start first, or it never will. It ends at 12, too late for model 1.
 #[test]
 fn a_freed_device_goes_to_the_model_that_must_start_first() {
     let mut cluster = TestCluster::new(deferred(), Delays::default());

@@ -93,8 +93,8 @@ impl Instance {
         start_ms + self.alpha_ms * f64::from(rows) + self.beta_ms
     }
 
-    /// What it should be, were it sent at `sent_ms`: of the first `there` that have not gone, in deadline order, from the
-    /// first that could make it alone on, as many as finish together by that one's deadline.
+    /// What it should be, were it sent at `sent_ms`: of the first `there` that have not gone, in deadline order, from
+    /// the first that could make it alone on, as many as finish together by that one's deadline.
     fn expected(&self, there: usize, gone: &[u64], sent_ms: f64) -> Vec<u64> {
         let mut waiting: Vec<(f64, u64, u32)> = (0u64..)
             .zip(&self.requests[..there])

@@ -267,8 +267,8 @@ fn a_request_whose_devices_fail_one_after_the_other_is_given_up() {
     assert_eq!(stage.scheduler.dispatcher.jobs(), 0);
 }
 
-/// Told of its four devices one after the other, the request would be sent from each to the next, and given up as one that
-/// ends workers.
+/// Told of its four devices one after the other, the request would be sent from each to the next, and given up as one
+/// that ends workers.
 #[test]
 fn a_worker_that_ends_with_all_its_devices_counts_once() {
     let mut stage = Stage::new(5);
@@ -353,8 +353,8 @@ fn requests_of_another_priority_have_a_queue_of_their_own() {
     assert_eq!((stage.sent(), stage.scheduler.dispatcher.waiting()), (vec![(0, 3)], 0));
 }
 
-/// Due at 40 and started at 30. At 80 its time has passed twice over; the device is looked after whenever a quarter of what it has taken by then
-/// has passed once more.
+/// Due at 40 and started at 30. At 80 its time has passed twice over; the device is looked after whenever a quarter of
+/// what it has taken by then has passed once more.
 #[test]
 fn a_request_on_a_device_that_hangs_is_answered_before_that_is_known_to_be_dead() {
     let mut stage = Stage::new(2);

@@ -11,9 +11,9 @@ use downbeat_oip::{Encoding, Failure, Reason};
 use super::reply;
 use crate::frontend::offload::offload;
 
-/// Packs the result of an inference if the client accepts that. Everything else is small, and Triton's client for asyncio,
-/// which claims to accept packed answers, does not unpack it. Errors are left as they are: Triton's clients, which unpack results,
-/// read the sentence of an error without looking whether it is packed.
+/// Packs the result of an inference if the client accepts that. Everything else is small, and Triton's client for
+/// asyncio, which claims to accept packed answers, does not unpack it. Errors are left as they are: Triton's clients,
+/// which unpack results, read the sentence of an error without looking whether it is packed.
 pub(super) async fn compress(request: Request, next: Next) -> Response {
     let is_inference = request.uri().path().ends_with("/infer");
     let accepted = accepted(request.headers()).filter(|_| is_inference);

@@ -91,7 +91,8 @@ async fn write(response: InferResponse, forms: OutputForms, place: Permit) -> Re
     Ok(response)
 }
 
-/// How much longer a tensor can be in JSON: `false,` takes six times what a BOOL does, and `\u0000` what a character may.
+/// How much longer a tensor can be in JSON: `false,` takes six times what a BOOL does, and `\u0000` what a character
+/// may.
 const JSON_FACTOR: usize = 6;
 
 fn header_length(headers: &HeaderMap) -> Result<Option<usize>, Failure> {

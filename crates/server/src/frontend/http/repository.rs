@@ -121,7 +121,8 @@ pub(super) async fn read<S: Service, T: DeserializeOwned + Default>(
         .map_err(|error| Failure::new(Reason::Invalid, format!("the request's JSON is wrong: {error}")))
 }
 
-/// How much more than its text JSON can take once it is read: a digit and a comma become a value in a list that doubles.
+/// How much more than its text JSON can take once it is read: a digit and a comma become a value in a list that
+/// doubles.
 const JSON_FACTOR: u64 = 32;
 
 pub(super) fn done(result: Result<(), Failure>) -> Response {

@@ -102,7 +102,8 @@ pub(super) fn fit(loads: &[Load<'_>], devices: usize, headroom: Headroom) -> Pla
     Plan { devices: bins.into_iter().map(shares).collect() }
 }
 
-/// Every model on `spread` neighbouring devices, in the batches of a whole device: a placement by hand instead of a plan.
+/// Every model on `spread` neighbouring devices, in the batches of a whole device: a placement by hand instead of a
+/// plan.
 pub(super) fn spread(loads: &[Load<'_>], devices: usize, spread: u32) -> Plan {
     let mut plan = Plan { devices: vec![Vec::new(); devices] };
     for (place, load) in loads.iter().enumerate() {
@@ -187,8 +188,8 @@ fn merged<'a>(one: &Bin<'a>, other: &Bin<'a>) -> Option<Bin<'a>> {
     (run_s <= duty_s).then_some(Bin { loads, duty_s, run_s })
 }
 
-/// Puts the bins beyond `devices` on top of others, the fullest first, each where the cycle then is shortest for what its
-/// most impatient model can wait.
+/// Puts the bins beyond `devices` on top of others, the fullest first, each where the cycle then is shortest for what
+/// its most impatient model can wait.
 fn squeeze(mut bins: Vec<Bin<'_>>, devices: usize) -> Vec<Bin<'_>> {
     bins.sort_by(|a, b| b.occupancy().total_cmp(&a.occupancy()));
     let rest = bins.split_off(devices.max(1).min(bins.len()));

@@ -7,8 +7,8 @@ use crate::case::{KindIndex, Rate};
 use crate::sequence::state::State;
 
 impl State {
-    /// Lists of kinds whose instances pay for what is in the way, the shortest first. Of each service either the blockers themselves, or
-    /// kinds that are wanted anyway: one large instance may do for several small ones.
+    /// Lists of kinds whose instances pay for what is in the way, the shortest first. Of each service either the
+    /// blockers themselves, or kinds that are wanted anyway: one large instance may do for several small ones.
     pub(super) fn covers(&self, goal: &Goal) -> Vec<Vec<KindIndex>> {
         let mut needs: BTreeMap<usize, (Rate, Vec<KindIndex>)> = BTreeMap::new();
         for blocker in &goal.blockers {

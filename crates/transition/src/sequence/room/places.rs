@@ -21,7 +21,8 @@ struct Candidate {
 }
 
 impl State {
-    /// Places for instances of these kinds, none in the way of the goal, and how many wanted instances they would be in the way of.
+    /// Places for instances of these kinds, none in the way of the goal, and how many wanted instances they would be in
+    /// the way of.
     pub(super) fn places(
         &self,
         goal: &Goal,
@@ -62,7 +63,8 @@ impl State {
         false
     }
 
-    /// Where an instance of a kind can go now: out of others' way first, then on the goal's node, then where little room is left.
+    /// Where an instance of a kind can go now: out of others' way first, then on the goal's node, then where little
+    /// room is left.
     fn candidates(&self, goal: &Goal, kind: KindIndex, taste: Taste, taken: &[Candidate]) -> Vec<Candidate> {
         let mut found = Vec::new();
         let wanted = &self.case.kinds[kind];
@@ -129,7 +131,8 @@ impl State {
         self.views[gpu].wanted.iter().filter(|wanted| self.overlap(pod, wanted.pod)).count()
     }
 
-    /// Cuts blank GPUs so that the stopgaps fit, and what is left of them into slices of the kinds that most is to be moved of.
+    /// Cuts blank GPUs so that the stopgaps fit, and what is left of them into slices of the kinds that most is to be
+    /// moved of.
     pub(super) fn cut_for(&mut self, stopgaps: &[(GpuIndex, Pod)]) {
         if self.driver != Driver::MigParted {
             return;

@@ -67,7 +67,8 @@ impl Moves<'_> {
         all.filter(|&seat| self.seats.fits(state.iter().copied(), seat)).collect()
     }
 
-    /// The states after `gone` has left and a smallest set of `rooms` that serves `need` has been taken, for every such set.
+    /// The states after `gone` has left and a smallest set of `rooms` that serves `need` has been taken, for every such
+    /// set.
     fn pay(
         &mut self,
         state: &Bare,

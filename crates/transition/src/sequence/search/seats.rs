@@ -8,8 +8,8 @@ use crate::step::Driver;
 /// Index into [`Seats::all`].
 pub(super) type SeatIndex = u16;
 
-/// An instance of a kind at a place. Where slices are cut a GPU at a time, the cut is part of the place: two instances are on a GPU at once
-/// only where they are of one cut of it.
+/// An instance of a kind at a place. Where slices are cut a GPU at a time, the cut is part of the place: two instances
+/// are on a GPU at once only where they are of one cut of it.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
     pub(super) gpu: GpuIndex,
