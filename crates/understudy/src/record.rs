@@ -1,6 +1,6 @@
 //! What understudies lost lately, and how sure it is that one of them loses less than another.
 
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 
 use downbeat_sched::{ModelId, Stance};
 
@@ -20,11 +20,19 @@ const STANCES: usize = Stance::ALL.len();
 /// What each understudy lost of each model's requests, round by round. Only the last rounds are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// Each in the order of models.
-    rounds: VecDeque<Box<[Entry]>>,
+    rounds: VecDeque<Round>,
+    /// Over all rounds, by model.
+    sums: Vec<Entry>,
     most: usize,
-    /// How many stages the last round was played on.
+}
+
+/// What came in and was lost in one round.
+#[derive(Clone, Debug)]
+struct Round {
+    /// How many stages it was played on.
     stages: u32,
+    /// In the order of models.
+    entries: Box<[Entry]>,
 }
 
 /// A model in one round, or in several.
@@ -38,68 +46,85 @@ struct Entry {
 
 impl Record {
     pub(crate) fn of_the_last(most: usize) -> Record {
-        Record { rounds: VecDeque::new(), most, stages: 1 }
+        Record { rounds: VecDeque::new(), sums: Vec::new(), most }
     }
 
     pub(crate) fn clear(&mut self) {
         self.rounds.clear();
+        self.sums.clear();
     }
 
     /// Adds a round: what came in, on each of so many stages, and what was lost by each rule on all of them.
     pub(crate) fn add(&mut self, arrived: &Tally, stages: u32, lost: impl Fn(Stance) -> Tally) {
-        self.stages = stages;
         let lost = Stance::ALL.map(lost);
         let end = lost.iter().map(Tally::models_end).fold(arrived.models_end(), u32::max);
         let lost_of = |model| lost.each_ref().map(|lost| lost.of(model));
         let entry = |model| Entry { model, arrived: stages * arrived.of(model), lost: lost_of(model) };
         let counts = |entry: &Entry| entry.arrived > 0 || entry.lost.iter().any(|&lost| lost > 0);
-        if self.rounds.len() >= self.most {
-            self.rounds.pop_front();
+        let entries: Box<[Entry]> = (0..end).map(ModelId).map(entry).filter(counts).collect();
+        self.sums.extend((self.sums.len() as u32..end).map(ModelId).map(Entry::none));
+        entries.iter().for_each(|entry| self.sums[entry.model.0 as usize].add(entry));
+        self.rounds.push_back(Round { stages, entries });
+        self.forget_before_last(self.most);
+    }
+
+    /// Forgets all but the last rounds.
+    pub(crate) fn forget_before_last(&mut self, rounds: usize) {
+        for Round { entries, .. } in self.rounds.drain(..self.rounds.len().saturating_sub(rounds)) {
+            entries.iter().for_each(|entry| self.sums[entry.model.0 as usize].take_off(entry));
         }
-        self.rounds.push_back((0..end).map(ModelId).map(entry).filter(counts).collect());
     }
 
     /// Forgets a model.
     pub(crate) fn strike(&mut self, model: ModelId) {
-        for round in &mut self.rounds {
+        if let Some(sum) = self.sums.get_mut(model.0 as usize) {
+            *sum = Entry::none(model);
+        }
+        for Round { entries, .. } in &mut self.rounds {
             // Most models that come are new, and in none of them.
-            if round.binary_search_by_key(&model, |entry| entry.model).is_ok() {
-                *round = round.iter().filter(|entry| entry.model != model).copied().collect();
+            if entries.binary_search_by_key(&model, |entry| entry.model).is_ok() {
+                *entries = entries.iter().filter(|entry| entry.model != model).copied().collect();
             }
         }
     }
 
-    /// What it says of some models.
+    /// What all of it says of some models.
     pub(crate) fn about(&self, models: impl Iterator<Item = ModelId>) -> Comparison<'_> {
-        let mut sums: Vec<Option<Entry>> = Vec::new();
-        for model in models {
-            let index = model.0 as usize;
-            if sums.len() <= index {
-                sums.resize(index + 1, None);
-            }
-            sums[index] = Some(Entry { model, arrived: 0, lost: [0; STANCES] });
+        Comparison::new(self.rounds.range(..), &self.sums, models)
+    }
+
+    /// What the last rounds say of some models.
+    pub(crate) fn about_last(&self, rounds: usize, models: impl Iterator<Item = ModelId>) -> Comparison<'_> {
+        let rounds = self.rounds.range(self.rounds.len().saturating_sub(rounds)..);
+        let mut sums: Vec<Entry> = (0..self.sums.len() as u32).map(ModelId).map(Entry::none).collect();
+        for entry in rounds.clone().flat_map(|round| &round.entries) {
+            sums[entry.model.0 as usize].add(entry);
         }
-        for entry in self.rounds.iter().flatten() {
-            if let Some(Some(sum)) = sums.get_mut(entry.model.0 as usize) {
-                sum.arrived += entry.arrived;
-                for (sum, lost) in sum.lost.iter_mut().zip(entry.lost) {
-                    *sum += lost;
-                }
-            }
-        }
-        Comparison { record: self, sums }
+        Comparison::new(rounds, &sums, models)
     }
 }
 
 /// What a record says of some models.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
-    record: &'a Record,
-    /// By model, over all rounds.
+    rounds: vec_deque::Iter<'a, Round>,
+    /// By model, over these rounds; none of models that were not asked for.
     sums: Vec<Option<Entry>>,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    fn new(
+        rounds: vec_deque::Iter<'a, Round>,
+        sums: &[Entry],
+        models: impl Iterator<Item = ModelId>,
+    ) -> Comparison<'a> {
+        let mut asked = vec![None; sums.len()];
+        for index in models.map(|model| model.0 as usize).filter(|&index| index < sums.len()) {
+            asked[index] = Some(sums[index]);
+        }
+        Comparison { rounds, sums: asked }
+    }
+
     /// How bad it is what would have been lost by a rule: about the share that the model lost that lost most. In a norm
     /// that is close to the largest share and more even, because the share of a single model is a matter of chance.
     pub(crate) fn bad(&self, stance: Stance) -> f64 {
@@ -107,11 +132,17 @@ impl Comparison<'_> {
         self.sums.iter().flatten().map(fourth).sum::<f64>().sqrt().sqrt()
     }
 
+    /// Whether one rule is better than another by more than so many standard deviations of the difference.
+    pub(crate) fn is_better(&self, one: Stance, other: Stance, deviations: f64) -> bool {
+        let gain = self.bad(other) - self.bad(one);
+        gain > 0.0 && gain > deviations * self.deviation_of_difference(one, other)
+    }
+
     /// The standard deviation of the difference between two rules' [`bad`](Self::bad), told from how it differs from
     /// round to round. What the traffic does by chance it does to both, and cancels out. Infinite where there are too
     /// few rounds to tell.
-    pub(crate) fn deviation_of_difference(&self, one: Stance, other: Stance) -> f64 {
-        if self.record.rounds.len() < ROUNDS_MIN {
+    fn deviation_of_difference(&self, one: Stance, other: Stance) -> f64 {
+        if self.rounds.len() < ROUNDS_MIN {
             return f64::INFINITY;
         }
         let bads = [one, other].map(|stance| self.bad(stance));
@@ -127,22 +158,38 @@ impl Comparison<'_> {
             slope * (f64::from(entry.lost_by(one)) - f64::from(entry.lost_by(other)))
         };
         let (mut sum, mut squares) = (0.0, 0.0);
-        for round in &self.record.rounds {
-            let difference: f64 = round.iter().map(difference).sum();
+        let mut stages = 1;
+        for round in self.rounds.clone() {
+            stages = stages.max(round.stages);
+            let difference: f64 = round.entries.iter().map(difference).sum();
             sum += difference;
             squares += difference * difference;
         }
-        let rounds = self.record.rounds.len() as f64;
-        // Of the sum over all rounds, as they are independent of each other.
+        let rounds = self.rounds.len() as f64;
+        // Of the sum over all rounds, as if they were independent of each other.
         let variance = (squares - sum * sum / rounds).max(0.0) * rounds / (rounds - 1.0);
         // What happens by chance on several stages adds up like roots.
-        let by_chance =
-            BY_CHANCE * f64::from(self.record.stages).sqrt() * slopes.iter().copied().fold(0.0, f64::max);
+        let steepest = slopes.iter().copied().fold(0.0, f64::max);
+        let by_chance = BY_CHANCE * f64::from(stages).sqrt() * steepest;
         (variance + by_chance * by_chance).sqrt()
     }
 }
 
 impl Entry {
+    fn none(model: ModelId) -> Entry {
+        Entry { model, arrived: 0, lost: [0; STANCES] }
+    }
+
+    fn add(&mut self, other: &Entry) {
+        self.arrived += other.arrived;
+        self.lost.iter_mut().zip(other.lost).for_each(|(lost, other)| *lost += other);
+    }
+
+    fn take_off(&mut self, other: &Entry) {
+        self.arrived -= other.arrived;
+        self.lost.iter_mut().zip(other.lost).for_each(|(lost, other)| *lost -= other);
+    }
+
     fn lost_by(&self, stance: Stance) -> u32 {
         self.lost[stance.number() as usize]
     }

@@ -1,5 +1,8 @@
 //! All understudies, and who is to be followed.
 
+#[cfg(test)]
+mod tests;
+
 use downbeat_sched::{ClassId, Delays, Event, Priority, Span, Stance, Time};
 
 use crate::record::Record;
@@ -38,6 +41,13 @@ const DOUBT: f64 = 0.7;
 
 /// `adaptive` follows its own rule where that loses less than this share: it is the one that leaves devices idle.
 const GOOD_ENOUGH: f64 = 0.003;
+
+/// The last rounds, five seconds, are the present. What was before is forgotten where the present contradicts it.
+const LATELY: usize = 20;
+
+/// By how many standard deviations another rule must be better than the one that is followed for the present to
+/// contradict what was before.
+const CHANGED: f64 = 3.0;
 
 /// All understudies of a scheduler that follows [`Adaptive`](downbeat_sched::Adaptive).
 ///
@@ -144,12 +154,15 @@ impl Understudies {
 
     /// Says of each class of devices on which another rule is to be followed from now on. To be called at any time: it
     /// is decided a few times a second.
-    pub fn decide(&mut self, now: Time, mut follow: impl FnMut(ClassId, Stance)) {
+    pub fn decide(&mut self, now: Time, follow: impl FnMut(ClassId, Stance)) {
         if now < self.next_round_at {
             return;
         }
+        let round = ROUND + now.since(self.next_round_at);
         self.next_round_at = now + ROUND;
         let passed = std::mem::take(&mut self.passed);
+        // What came in until a late decision did not come in a single round.
+        let arrived_a_round = (passed.arrived as f64 * (ROUND.as_secs_f64() / round.as_secs_f64())) as u64;
         let alarming = passed.lost as f64 > ALARMING * passed.arrived as f64;
         self.calm = if alarming { 0 } else { self.calm.saturating_add(1) };
         // Whom to serve where there are several levels is not a matter of how many are lost.
@@ -163,7 +176,7 @@ impl Understudies {
         }
         if !self.are_awake() {
             if alarming && now >= self.rest_until {
-                self.wake(now, self.stages_for(passed.arrived));
+                self.wake(now, self.stages_for(arrived_a_round));
             }
             return;
         }
@@ -176,12 +189,21 @@ impl Understudies {
             });
         }
         self.arrived.clear();
-        self.stages.truncate(self.stages_for(passed.arrived) as usize);
+        // One that began now would hear less than the others: none comes before they have slept.
+        self.stages.truncate(self.stages_for(arrived_a_round) as usize);
         self.stages.iter_mut().for_each(Stage::clear_lost);
+        self.reconsider(follow);
+    }
+
+    /// Says whom to follow by what is remembered.
+    fn reconsider(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
         let classes = self.roster.classes();
         // Of a class without devices nothing is known.
         for (class, _) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
             follow(class, Stance::Own);
+        }
+        if classes.iter().any(|class| self.is_contradicted(*class, self.followed_on(*class))) {
+            self.record.forget_before_last(LATELY);
         }
         for class in classes {
             let now_followed = self.followed_on(class);
@@ -231,65 +253,28 @@ impl Understudies {
         followed.map_or_else(Stance::default, |(_, stance)| *stance)
     }
 
-    /// The rule that is followed, unless another one is better beyond doubt; `adaptive`'s own where that is no worse.
+    /// Whether another rule is better than the one that is followed by what happened lately, and is not by all that is
+    /// remembered.
+    fn is_contradicted(&self, class: ClassId, followed: Stance) -> bool {
+        let all = self.record.about(self.roster.models_on(class));
+        let lately = self.record.about_last(LATELY, self.roster.models_on(class));
+        let mut stances = Stance::ALL.into_iter();
+        stances.any(|stance| {
+            lately.is_better(stance, followed, CHANGED) && !all.is_better(stance, followed, DOUBT)
+        })
+    }
+
+    /// The rule that is followed, unless another one is better beyond doubt; `adaptive`'s own where that is no worse, or
+    /// good enough by now.
     fn best_on(&self, class: ClassId, followed: Stance) -> Stance {
-        let record = self.record.about(self.roster.models_on(class));
-        let own = record.bad(Stance::Own);
-        if own < GOOD_ENOUGH {
+        let all = self.record.about(self.roster.models_on(class));
+        let lately = self.record.about_last(LATELY, self.roster.models_on(class));
+        let own = all.bad(Stance::Own);
+        if own.min(lately.bad(Stance::Own)) < GOOD_ENOUGH {
             return Stance::Own;
         }
-        let incumbent = if own <= record.bad(followed) { Stance::Own } else { followed };
-        let incumbent_bad = record.bad(incumbent);
-        let (mut best, mut least) = (incumbent, incumbent_bad);
-        for stance in Stance::ALL {
-            let bad = record.bad(stance);
-            if bad < least && incumbent_bad - bad > DOUBT * record.deviation_of_difference(incumbent, stance)
-            {
-                (best, least) = (stance, bad);
-            }
-        }
-        best
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use downbeat_sched::{ClassId, Delays, Event, LatencyProfile, ModelId, ModelSpec, Priority, Span, Time};
-
-    use super::{Passed, Understudies};
-
-    /// How many stages there are after each of these rounds, in all of which requests are lost.
-    fn stages(models: u32, arrived: &[u64]) -> Vec<usize> {
-        let mut understudies = Understudies::new(Delays::default());
-        for model in (0..models).map(ModelId) {
-            let spec = ModelSpec::new([(ClassId(0), LatencyProfile::linear(1.0, 5.0, 8).unwrap())]);
-            understudies.hear(Time::ZERO, &Event::ModelAdded { model, spec });
-        }
-        let after = |(round, arrived): (u64, &u64)| {
-            understudies.count(Passed {
-                arrived: *arrived,
-                lost: *arrived,
-                levels: Passed::level(Priority(1)),
-            });
-            understudies.decide(Time::ZERO + Span::from_millis(250) * round, |_, _| ());
-            understudies.stages.len()
-        };
-        (0..).zip(arrived).map(after).collect()
-    }
-
-    #[test]
-    fn the_more_there_is_to_hear_the_fewer_stages_there_are() {
-        let at_first = |models, arrived| stages(models, &[arrived])[0];
-        assert_eq!(
-            [10, 1_000, 1_001, 2_000, 2_001, 50_000].map(|arrived| at_first(5, arrived)),
-            [4, 4, 3, 2, 1, 1]
-        );
-        assert_eq!([1, 2, 1_000, 1_500, 2_500].map(|models| at_first(models, 10)), [1, 4, 4, 2, 1]);
-    }
-
-    /// Who has not heard a model from the first is no help before it has heard as much as the others.
-    #[test]
-    fn in_a_surge_stages_go_and_none_comes_until_they_have_slept() {
-        assert_eq!(stages(5, &[100, 1_500, 100, 10_000, 100]), [4, 2, 2, 1, 1]);
+        let incumbent = if own <= all.bad(followed) { Stance::Own } else { followed };
+        let better = Stance::ALL.into_iter().filter(|&stance| all.is_better(stance, incumbent, DOUBT));
+        better.min_by(|&one, &other| all.bad(one).total_cmp(&all.bad(other))).unwrap_or(incumbent)
     }
 }

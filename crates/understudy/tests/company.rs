@@ -274,14 +274,16 @@ fn two_priorities_are_told_from_one_whichever_they_are() {
     assert!(!Passed::are_several(0));
 }
 
-/// Of what was lost more than a minute ago nobody knows any more.
+/// Five seconds, and ten.
 #[test]
-fn a_minute_after_the_last_loss_the_own_rule_is_followed_and_nobody_rehearses() {
+fn seconds_after_the_last_loss_the_own_rule_is_followed_and_then_nobody_rehearses() {
     let mut watched = Watched::who_follows_another();
-    watched.pass(100, 0, one_level());
-    assert!(watched.understudies.are_awake());
-    watched.pass(150, 0, one_level());
+    watched.pass(5, 0, one_level());
+    assert_eq!(watched.followed, []);
+    watched.pass(30, 0, one_level());
     assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
+    assert!(watched.understudies.are_awake());
+    watched.pass(10, 0, one_level());
     assert!(!watched.understudies.are_awake());
 }
 

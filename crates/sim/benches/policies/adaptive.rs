@@ -18,12 +18,16 @@ const FLOORS: [(&str, f64, f64); 5] = [
     ("h200-10-models-2gpu", 0.75, 0.92),
 ];
 
+/// How long the overload lasts after which it is calm.
+const OVERLOAD_S: f64 = 30.0;
+
 pub(crate) fn print(seeds: u32) {
     floors(seeds);
     overload();
     priorities();
     proportion();
     change();
+    calm_after_overload();
 }
 
 fn floors(seeds: u32) {
@@ -178,8 +182,8 @@ fn change() {
         let scenario = load(name);
         let knee = goodput(&scenario, &[policy("adaptive")], 1).policies["adaptive"].goodput_rps;
         let steady = measured(&scenario.with_rate(0.9 * knee), 5.0, 15.0);
-        let step = stepped(&scenario, 0.9 * knee, scenario.models.len(), 0.25);
-        let appears = stepped(&scenario, 0.9 * knee, 1, 0.0);
+        let step = stepped(&scenario, 5.0, 0.9 * knee, scenario.models.len(), 0.25);
+        let appears = stepped(&scenario, 5.0, 0.9 * knee, 1, 0.0);
         let mut fails = scenario.with_rate(0.9 * knee * (1.0 - 1.0 / 8.0));
         fails.faults = vec![Fault { gpu: GpuId(0), at: Span::from_secs_f64(5.0) }];
         let mut without = fails.clone();
@@ -200,9 +204,45 @@ fn change() {
     println!();
 }
 
-/// The scenario at `rate_rps`, where the first `models` models have only `before` of their rate until second 5.
-fn stepped(scenario: &Scenario, rate_rps: f64, models: usize, before: f64) -> Scenario {
-    let trace = format!("time_s,rate\n0,{before}\n5,1\n1000000,1\n");
+/// After an overload, device time in proportion to load again.
+fn calm_after_overload() {
+    println!("## adaptive: calm after an overload\n");
+    println!(
+        "{OVERLOAD_S} s at 1.3 times the goodput, then half of it: busy GPU time over the fluid need from then on, in the seconds\n\
+         that the columns name; beside it the steady state. Mean of 3 seeds.\n"
+    );
+    println!("| case | 0 to 1 | 1 to 5 | 5 to 10 | 10 to 20 | 20 to 40 | steady |");
+    println!("|---|---|---|---|---|---|---|");
+    for name in
+        ["eight-models-8gpu", "mixed-24-models-8gpu", "h200-10-models-2gpu", "long-model-4gpu", "very-bursty"]
+    {
+        let scenario = load(name);
+        let knee = goodput(&scenario, &[policy("adaptive")], 1).policies["adaptive"].goodput_rps;
+        let need = fluid_need_gpus(&scenario.with_rate(knee / 2.0)).unwrap_or(f64::NAN);
+        let calm = stepped(&scenario, OVERLOAD_S, knee / 2.0, scenario.models.len(), 2.6);
+        let busy = |scenario: &Scenario, from_s: f64, to_s: f64| {
+            let mut scenario = scenario.clone();
+            scenario.warmup = Span::from_secs_f64(from_s);
+            scenario.duration = Span::from_secs_f64(to_s);
+            let busy = |seed| {
+                let run = policy("adaptive")
+                    .run(&scenario, seed, Until::End)
+                    .unwrap_or_else(|error| panic!("{error}"));
+                run.gpus.busy_fraction.iter().sum::<f64>() / need
+            };
+            (1..=3).map(busy).sum::<f64>() / 3.0
+        };
+        let cells = [(0.0, 1.0), (1.0, 5.0), (5.0, 10.0), (10.0, 20.0), (20.0, 40.0)]
+            .map(|(from, to)| format!("{:.2}", busy(&calm, OVERLOAD_S + from, OVERLOAD_S + to)));
+        let steady = busy(&scenario.with_rate(knee / 2.0), 1.0, 21.0);
+        println!("| {name} | {} | {steady:.2} |", cells.join(" | "));
+    }
+    println!();
+}
+
+/// The scenario at `rate_rps`, where the first `models` models have `before` of their rate until `at_s`.
+fn stepped(scenario: &Scenario, at_s: f64, rate_rps: f64, models: usize, before: f64) -> Scenario {
+    let trace = format!("time_s,rate\n0,{before}\n{at_s},1\n1000000,1\n");
     let trace =
         downbeat_sim::RateTrace::parse(&trace, Path::new("step")).unwrap_or_else(|error| panic!("{error}"));
     let mut scenario = scenario.with_rate(rate_rps);

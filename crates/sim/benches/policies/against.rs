@@ -21,8 +21,8 @@ impl AgainstBest {
         let best = others.max_by(|a, b| a.1.goodput_rps.total_cmp(&b.1.goodput_rps));
         let (best, found) = best.unwrap_or_else(|| panic!("{OURS} is measured beside others"));
         let pairs = report.policies[OURS].by_seed_rps.iter().zip(&found.by_seed_rps);
-        // Where neither serves anything, neither is behind.
-        let ratio = |(ours, theirs): (&f64, &f64)| if ours == theirs { 1.0 } else { ours / theirs };
+        // To nobody who serves nothing one is behind.
+        let ratio = |(ours, theirs): (&f64, &f64)| if *theirs > 0.0 { ours / theirs } else { 1.0 };
         AgainstBest { best: best.clone(), ratios: pairs.map(ratio).collect() }
     }
 

@@ -1,6 +1,8 @@
 //! `adaptive` and the rules that it follows on many random scenarios: a short look at each, and a long one where it
 //! seems to be behind.
 
+use std::ops::RangeInclusive;
+
 use downbeat_sim::{GoodputReport, GoodputSearch, PolicySpec, Scenario};
 
 use crate::against::{AgainstBest, NEAR, print_verdict};
@@ -19,10 +21,10 @@ const RAREST_SHARE_MIN: f64 = 1.0 / 130.0;
 /// Seeds and requests of the rarest model, at first.
 const SHORT: (u32, u32) = (3, 1_200);
 
-pub(crate) fn print(numbers: &str) {
-    let numbers = numbers.split_once('-').and_then(|(from, to)| Some(from.parse().ok()?..=to.parse().ok()?));
-    let Some(numbers): Option<std::ops::RangeInclusive<u64>> = numbers else {
-        panic!("`survey` takes the numbers of random scenarios, as in `survey 1200-1299`");
+/// From words like `survey 1200-1299`.
+pub(crate) fn print(words: &[String]) {
+    let Some(numbers) = numbers(words) else {
+        panic!("`survey` takes the numbers of random scenarios and nothing else, as in `survey 1200-1299`");
     };
     println!("## Random scenarios {} to {}\n", numbers.start(), numbers.end());
     println!(
@@ -52,9 +54,20 @@ pub(crate) fn print(numbers: &str) {
             ratio
         });
     }
+    if ratios.is_empty() {
+        return;
+    }
     print_verdict(&ratios);
     let mean = ratios.iter().map(AgainstBest::mean).sum::<f64>() / ratios.len() as f64;
-    println!("On average it has {mean:.3} of the best of the rules.\n");
+    println!(
+        "On average it has {mean:.3} of the best of the rules; a little less, since lucky short runs are not looked at again.\n"
+    );
+}
+
+fn numbers(words: &[String]) -> Option<RangeInclusive<u64>> {
+    let [_, numbers] = words else { return None };
+    let (from, to) = numbers.split_once('-')?;
+    Some(from.parse().ok()?..=to.parse().ok()?).filter(|numbers| !numbers.is_empty())
 }
 
 fn is_small(scenario: &Scenario) -> bool {
