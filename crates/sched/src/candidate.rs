@@ -27,6 +27,8 @@ pub struct Candidate {
     /// Whether as many rows wait as the model allows in a batch, or as others can wait for, so that there is nothing to
     /// wait for. The batch has fewer where a request would have had to be split.
     pub full: bool,
+    /// Whether no more requests come for the model, so that there is nothing to wait for either.
+    pub drains: bool,
     /// How many of a thousand requests the model lately lost.
     pub loss_permille: u16,
 }
@@ -54,6 +56,7 @@ impl Candidate {
             latency: profile.latency(size),
             priority,
             full,
+            drains: false,
             loss_permille: 0,
         }
     }

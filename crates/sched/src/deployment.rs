@@ -137,6 +137,7 @@ impl Deployment {
             latest: deadline - takes_all,
             latency: self.profile.latency(rows),
             priority,
+            drains: false,
             full,
             loss_permille: 0,
         };

@@ -141,6 +141,11 @@ pub enum Event {
         /// The model.
         model: ModelId,
     },
+    /// No more requests come for a model, so that what waits has nothing to wait for. Until it is removed, or added anew.
+    ModelDraining {
+        /// The model.
+        model: ModelId,
+    },
     /// A model takes another time on a class of devices than was known.
     ProfileChanged {
         /// The model.
@@ -208,6 +213,8 @@ pub enum Release {
     Window,
     /// As many rows wait as the model allows in a batch.
     Full,
+    /// No more requests come for the model.
+    Drain,
     /// The policy opened the window early because of the work waiting elsewhere.
     Guard,
     /// The policy starts whatever waits as soon as a device is free.

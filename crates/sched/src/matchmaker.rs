@@ -225,7 +225,7 @@ impl<P: Policy> Matchmaker<P> {
         gpu.reserved = true;
         let (free_at, life) = (gpu.free_at, gpu.life);
         pool.started(ModelId(model), &candidate);
-        let reason = reason::<P>(&candidate, now);
+        let reason = reason(policy, pool, &candidate, now);
         Ok(Some(Grant { model: ModelId(model), gpu: id, life, class, free_at, reason }))
     }
 
@@ -253,7 +253,14 @@ impl<P: Policy> Matchmaker<P> {
         pool.idle.remove(id);
         pool.busy.remove(id.0);
         pool.started(model, &candidate);
-        Some(Grant { model, gpu: id, life, class, free_at, reason: reason::<P>(&candidate, now) })
+        Some(Grant {
+            model,
+            gpu: id,
+            life,
+            class,
+            free_at,
+            reason: reason(&self.policy, pool, &candidate, now),
+        })
     }
 
     /// Where a model could also have an idle device of a slower class, that class gives away first, in its own order: a
@@ -332,13 +339,15 @@ impl<P: Policy> Matchmaker<P> {
 /// More is to be looked at than in the most common case.
 struct Crowd;
 
-fn reason<P: Policy>(candidate: &Candidate, now: Time) -> Release {
+fn reason<P: Policy>(policy: &P, pool: &Pool<P>, candidate: &Candidate, now: Time) -> Release {
     if candidate.full {
         Release::Full
+    } else if candidate.drains {
+        Release::Drain
     } else if now >= candidate.frontrun {
         Release::Window
     } else {
-        P::EARLY
+        policy.early(pool.pressure().stance)
     }
 }
 

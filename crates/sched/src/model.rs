@@ -31,6 +31,8 @@ pub(crate) struct Model<D> {
     /// Running share of requests that were lost, among those that left.
     loss: f64,
     quiet: Quiet,
+    /// No more requests come.
+    drains: bool,
     drop_rule: PhantomData<D>,
 }
 
@@ -87,6 +89,7 @@ impl<D: DropRule> Model<D> {
             arrivals: ArrivalRate::new(),
             loss: 0.0,
             quiet: Quiet::default(),
+            drains: false,
             drop_rule: PhantomData,
         };
         model.respecify(spec);
@@ -105,6 +108,12 @@ impl<D: DropRule> Model<D> {
         self.default_priority = spec.default_priority;
         self.queue_limit = spec.queue_limit;
         self.max_wait = spec.max_wait;
+        self.drains = false;
+    }
+
+    /// Learns that no more requests come.
+    pub(crate) fn drain(&mut self) {
+        self.drains = true;
     }
 
     /// Deploys the model on a class, or corrects its profile there.
@@ -261,7 +270,10 @@ impl<D: DropRule> Model<D> {
     #[inline]
     fn offer_whole(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) -> bool {
         let Cluster { delays, present, notice, outlook } = *cluster;
-        let ([deployment], [lane]) = (&mut self.deployments[..], &mut self.lanes[..]) else { return false };
+        let ([deployment], [lane], false) = (&mut self.deployments[..], &mut self.lanes[..], self.drains)
+        else {
+            return false;
+        };
         let Some(whole) = lane.whole().filter(|_| present.contains(deployment.class)) else { return false };
         deployment.plan::<D>(now, lane.priority, &mut self.arrivals, delays, outlook);
         let Some((mut candidate, head_lost_after)) = deployment.candidate_of(&whole, now, delays) else {
@@ -383,11 +395,10 @@ impl<D: DropRule> Model<D> {
             }
         }
         let mut candidate = composed?;
-        candidate.frontrun = candidate.frontrun.min(held_until);
-        if candidate.size >= self.deployments[index].enough {
-            candidate.full = true;
-            candidate.frontrun = Time::ZERO;
-        }
+        candidate.full |= candidate.size >= self.deployments[index].enough;
+        candidate.drains = self.drains;
+        let waits = !candidate.full && !candidate.drains;
+        candidate.frontrun = if waits { candidate.frontrun.min(held_until) } else { Time::ZERO };
         *stale_at = (*stale_at).min(candidate.latest.next());
         Some(candidate)
     }

@@ -31,8 +31,6 @@ pub trait Policy: Clone + Debug {
     type Drop: DropRule;
     /// Which idle device is taken first.
     type Order: GpuOrder;
-    /// The reason given for a batch that starts before its own window opened.
-    const EARLY: Release;
     /// Whether deadlines are kept with a margin for batches that take longer than their profile, learned from those
     /// that did.
     const LEARNS_MARGIN: bool = false;
@@ -42,6 +40,9 @@ pub trait Policy: Clone + Debug {
 
     /// Reckons it anew. The pressure changes less often than head starts are asked for.
     fn guard(&self, pressure: &Pressure) -> Self::Guard;
+
+    /// The reason given for a batch that starts before its own window opened, where this rule is followed.
+    fn early(&self, stance: Stance) -> Release;
 
     /// How long before its frontrun a candidate of `latency` may start, of a model that needs `own` devices itself.
     fn head_start(&self, guard: &Self::Guard, backlog: Span, latency: Span, own: Need) -> Span;

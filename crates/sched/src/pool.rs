@@ -292,6 +292,7 @@ mod tests {
             latency: Span::from_millis(1),
             priority: Priority(1),
             full: false,
+            drains: false,
             loss_permille,
         };
         pool.started(ModelId(model), &candidate);

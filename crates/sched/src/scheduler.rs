@@ -72,6 +72,11 @@ impl<P: Policy> Scheduler<P> {
                     self.matchmaker.forget(model);
                 }
             }
+            Event::ModelDraining { model } => {
+                if self.shard.drain(model) {
+                    self.offer(model, out);
+                }
+            }
             Event::ProfileChanged { model, class, profile } => {
                 if self.shard.set_profile(model, class, profile) {
                     self.offer(model, out);

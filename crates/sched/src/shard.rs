@@ -110,6 +110,11 @@ impl<P: Policy> Shard<P> {
         true
     }
 
+    /// Lets what waits for a model wait for no more requests; `false` where there is no such model.
+    pub fn drain(&mut self, model: ModelId) -> bool {
+        self.model_mut(model).map(Model::drain).is_some()
+    }
+
     /// Deploys a model on a class, or corrects its profile there; `false` where there is no such model or class.
     pub fn set_profile(&mut self, model: ModelId, class: ClassId, profile: LatencyProfile) -> bool {
         let known = self.model_mut(model).filter(|_| class.0 < CLASS_LIMIT);

@@ -17,7 +17,7 @@ use crate::catalogue::{Catalogue, State};
 use crate::clock::Clock;
 use crate::control::{Control, ControlSettings, Order, Standing};
 use crate::device::{DeviceKind, DeviceSpec};
-use crate::dispatch::{Runtime, SchedulerSettings};
+use crate::dispatch::{Command, Runtime, SchedulerSettings};
 use crate::frontend;
 use crate::link::{Hub, Switchboard};
 use crate::metrics::{Metrics, serve_metrics};
@@ -349,6 +349,7 @@ async fn drain(core: &Core, settings: &Settings, stop: &watch::Sender<bool>, fro
     tokio::time::sleep(Duration::from_secs_f64(settings.drain_s)).await;
     tracing::info!("stopping");
     let _ = stop.send(true);
+    core.runtime.send(Command::Drain);
     // Bounded by the deadlines of what is still under way; a client that does not read its answer is not waited for.
     let finished = async {
         for frontend in frontends {

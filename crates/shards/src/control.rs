@@ -185,6 +185,14 @@ impl<P: Policy> Control<P> {
         Ok(())
     }
 
+    /// Tells a model that no more requests come for it.
+    pub fn drain_model(&self, model: ModelId) {
+        let mut homes = self.homes();
+        if let Some(home) = present(&mut homes, model) {
+            self.tell(model, home, Command::Drain { model });
+        }
+    }
+
     /// Moves a model to another shard, with all that waits. Requests that come to the old one are passed on. `false`
     /// where it is there, or has yet to carry out what it was told before.
     pub fn move_model(&self, model: ModelId, to: usize) -> bool {

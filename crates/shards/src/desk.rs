@@ -26,6 +26,9 @@ pub(crate) enum Command<P: Policy> {
     Remove {
         model: ModelId,
     },
+    Drain {
+        model: ModelId,
+    },
     SetProfile {
         model: ModelId,
         class: ClassId,
@@ -327,6 +330,15 @@ impl<P: Policy, H: Host> Desk<P, H> {
                     if let Home::Here(seat) = home {
                         self.seats[usize::from(seat)].remove(now, model, &mut self.host);
                         self.homes[model.0 as usize] = Home::Unknown;
+                    }
+                    self.cells.of(model).carry_out();
+                }
+            },
+            Command::Drain { model } => match self.home(model) {
+                Home::Away(to) => self.colleagues[usize::from(to)].tell(Command::Drain { model }),
+                home => {
+                    if let Home::Here(seat) = home {
+                        self.seats[usize::from(seat)].drain(model);
                     }
                     self.cells.of(model).carry_out();
                 }

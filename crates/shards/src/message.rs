@@ -28,7 +28,8 @@ pub(crate) enum Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dirty(pub(crate) ModelId);
 
-const RELEASES: [Release; 4] = [Release::Window, Release::Full, Release::Guard, Release::Eager];
+const RELEASES: [Release; 5] =
+    [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Eager];
 
 fn halves(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
@@ -67,7 +68,7 @@ impl Words for Order {
             life: high(words[0]),
             class: ClassId((kind >> 16) as u16),
             free_at: Time::from_nanos(words[2]),
-            reason: RELEASES[(kind >> 8 & 3) as usize],
+            reason: RELEASES.get((kind >> 8 & 0xff) as usize).copied().unwrap_or(Release::Window),
         };
         Order::Grant(grant, Time::from_nanos(words[3]))
     }

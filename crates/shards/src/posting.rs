@@ -162,6 +162,7 @@ impl Posting {
 
 const OFFERED: u64 = 1 << 8;
 const FULL: u64 = 1 << 9;
+const DRAINS: u64 = 1 << 10;
 /// The part of words 4 and 5 that tells millionths: good for a mean of a million devices, and a deviation of a
 /// thousand.
 const MILLIONTHS: u64 = (1 << 40) - 1;
@@ -178,7 +179,7 @@ fn split_time(word: u64) -> (u64, Span) {
     (word & MILLIONTHS, Span::from_micros(word >> MILLIONTHS.count_ones()))
 }
 
-/// Word 0: class 8 bits, offered 1, full 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and 5: what
+/// Word 0: class 8 bits, offered 1, full 1, drains 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and 5: what
 /// is needed, mean and variance, and how long requests can wait, and take alone.
 #[inline]
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
@@ -189,6 +190,7 @@ fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [
     if let Some(candidate) = candidate {
         words[0] |= OFFERED
             | if candidate.full { FULL } else { 0 }
+            | if candidate.drains { DRAINS } else { 0 }
             | u64::from(candidate.priority.0) << 16
             | u64::from(candidate.loss_permille) << 24
             | u64::from(candidate.size) << 40;
@@ -208,6 +210,7 @@ fn unpack(class: ClassId, words: &[u64]) -> Candidate {
         latency: Span::from_nanos(words[3]),
         priority: Priority((words[0] >> 16) as u8),
         full: words[0] & FULL != 0,
+        drains: words[0] & DRAINS != 0,
         loss_permille: (words[0] >> 24) as u16,
     }
 }
@@ -252,6 +255,7 @@ mod tests {
             latency: Span::from_millis(3),
             priority: Priority(255),
             full: class.is_multiple_of(2),
+            drains: class.is_multiple_of(3),
             loss_permille: 999,
         }
     }

@@ -86,6 +86,12 @@ impl<P: Policy> Seat<P> {
         }
     }
 
+    pub(crate) fn drain(&mut self, model: ModelId) {
+        if self.shard.drain(model) {
+            self.touch(model);
+        }
+    }
+
     pub(crate) fn set_profile(
         &mut self,
         model: ModelId,

@@ -99,7 +99,8 @@ impl Stage {
             }
             5..=7 => drop(control.move_model(model, self.random.random_range(0..SHARDS))),
             8..=11 => drop(self.ask(model)),
-            12..=13 => drop(self.ensemble.matchmaker_turn(0, self.now)),
+            12 => control.drain_model(model),
+            13..=14 => drop(self.ensemble.matchmaker_turn(0, self.now)),
             _ => {
                 let shard = self.random.random_range(0..SHARDS);
                 self.ensemble.shard_turn(shard, self.now);

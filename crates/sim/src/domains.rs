@@ -119,6 +119,10 @@ impl<P: Policy> Domains<P> {
                 let (domain, model) = self.of_model(model)?;
                 (domain, Event::ModelRemoved { model })
             }
+            Event::ModelDraining { model } => {
+                let (domain, model) = self.of_model(model)?;
+                (domain, Event::ModelDraining { model })
+            }
             // The simulator's profiles stay as they are, and each domain decides for itself what to follow; its clock
             // rings for all.
             Event::ProfileChanged { .. } | Event::StanceChanged { .. } | Event::Timer => return None,

@@ -29,6 +29,7 @@ impl Roster {
             Event::Arrived(_)
             | Event::Cancelled(_)
             | Event::BatchFinished { .. }
+            | Event::ModelDraining { .. }
             | Event::GpuLate { .. }
             | Event::StanceChanged { .. }
             | Event::Timer => return false,

@@ -7,7 +7,7 @@ use downbeat_sched::{Delays, Event, ModelId, Request, Span, Stance, Time};
 use crate::tally::Tally;
 use crate::understudy::Understudy;
 
-/// By less than this the requests of a model are heard later than they come: long beside bursts and batches, short
+/// By less than this the requests of a model are heard later than they come: long beside most bursts and batches, short
 /// beside what is remembered.
 const DELAY_MOST: Span = Span::from_millis(500);
 

@@ -6,9 +6,9 @@
 //! whole solution.
 //!
 //! A job that is charged no edge keeps its blocks, rounded up. One that is charged an edge doubles: twice its blocks,
-//! rounded up but for the charged edge, rounded down. That serves it: if the charged edge has x >= 1/2, then floor(2x)
-//! >= x; if less, it serves less than half of the demand, since values are capped, and the doubled rest serves the
-//! whole. Each type is rounded up on at most one edge, so that it needs at most 2 b_i + 1 blocks where the relaxation
+//! rounded up but for the charged edge, rounded down. That serves it: if the charged edge has x >= 1/2, then
+//! floor(2x) >= x; if less, it serves less than half of the demand, since values are capped, and the doubled rest serves
+//! the whole. Each type is rounded up on at most one edge, so that it needs at most 2 b_i + 1 blocks where the relaxation
 //! has b_i: ceil(2y) + 1 of each configuration used has them, and costs at most 2 LP + 2c.
 //!
 //! Where the optimum is small, the y themselves are tried, from the fewest machines on, until the relaxation of the

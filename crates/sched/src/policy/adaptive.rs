@@ -105,7 +105,6 @@ struct Haste {
 impl Policy for Adaptive {
     type Drop = HeadroomDrop;
     type Order = SmallestId;
-    const EARLY: Release = Release::Guard;
     const LEARNS_MARGIN: bool = true;
 
     type Guard = AdaptiveGuard;
@@ -145,6 +144,10 @@ impl Policy for Adaptive {
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
             of_backlog: pressure.stance.head_starts().map(|times| times / gpus),
         }
+    }
+
+    fn early(&self, stance: Stance) -> Release {
+        if stance == Stance::Eager { Release::Eager } else { Release::Guard }
     }
 
     #[inline]
@@ -396,6 +399,7 @@ mod tests {
             latency: Span::from_millis(10),
             priority: Priority(1),
             full: false,
+            drains: false,
             loss_permille,
         };
         let urgency = |patience_ms, loss_permille| {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use downbeat_profile::Span;
 
-use super::{DropRule, GpuOrder, Need, Policy, Pressure};
+use super::{DropRule, GpuOrder, Need, Policy, Pressure, Stance};
 use crate::Release;
 
 /// Symphony's rule: a batch waits until one more request could no longer join it for free.
@@ -23,11 +23,14 @@ impl<D, O> Deferred<D, O> {
 impl<D: DropRule, O: GpuOrder> Policy for Deferred<D, O> {
     type Drop = D;
     type Order = O;
-    const EARLY: Release = Release::Window;
 
     type Guard = ();
 
     fn guard(&self, _: &Pressure) {}
+
+    fn early(&self, _stance: Stance) -> Release {
+        Release::Window
+    }
 
     fn head_start(&self, (): &(), _: Span, _: Span, _: Need) -> Span {
         Span::ZERO

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use downbeat_profile::Span;
 
-use super::{DropRule, GpuOrder, Need, Policy, Pressure};
+use super::{DropRule, GpuOrder, Need, Policy, Pressure, Stance};
 use crate::Release;
 
 /// Work-conserving dispatch: whenever a device is idle, it takes the most urgent candidate at once.
@@ -24,11 +24,14 @@ impl<D, O> Eager<D, O> {
 impl<D: DropRule, O: GpuOrder> Policy for Eager<D, O> {
     type Drop = D;
     type Order = O;
-    const EARLY: Release = Release::Eager;
 
     type Guard = ();
 
     fn guard(&self, _: &Pressure) {}
+
+    fn early(&self, _stance: Stance) -> Release {
+        Release::Eager
+    }
 
     fn head_start(&self, (): &(), _: Span, _: Span, _: Need) -> Span {
         Span::MAX

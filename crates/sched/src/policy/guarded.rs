@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use downbeat_profile::Span;
 
-use super::{DropRule, GpuOrder, Need, Policy, Pressure};
+use super::{DropRule, GpuOrder, Need, Policy, Pressure, Stance};
 use crate::Release;
 
 /// Deferral guarded by the backlog: windows open earlier by `k` times the work that waits per device.
@@ -27,13 +27,16 @@ impl<D, O> Guarded<D, O> {
 impl<D: DropRule, O: GpuOrder> Policy for Guarded<D, O> {
     type Drop = D;
     type Order = O;
-    const EARLY: Release = Release::Guard;
 
     /// The devices.
     type Guard = f64;
 
     fn guard(&self, pressure: &Pressure) -> f64 {
         f64::from(pressure.gpus.max(1))
+    }
+
+    fn early(&self, _stance: Stance) -> Release {
+        Release::Guard
     }
 
     fn head_start(&self, gpus: &f64, backlog: Span, _: Span, _: Need) -> Span {

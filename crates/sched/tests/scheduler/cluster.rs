@@ -118,6 +118,10 @@ impl<P: Policy> TestCluster<P> {
         self.tell(Event::ProfileChanged { model, class, profile });
     }
 
+    pub(crate) fn drain_model(&mut self, model: ModelId) {
+        self.tell(Event::ModelDraining { model });
+    }
+
     pub(crate) fn follow(&mut self, class: ClassId, stance: Stance) {
         self.tell(Event::StanceChanged { class, stance });
     }

@@ -51,7 +51,8 @@ fn live<P: Policy>(policy: P, stances: &[Stance], seed: u64, classes: u16, wides
                 cluster.arrive(Request { id: RequestId(next_id), model, deadline, priority, rows });
                 next_id += 1;
             }
-            80..=84 if next_id > 0 => cluster.cancel(RequestId(random.random_range(0..next_id))),
+            80 => cluster.drain_model(model),
+            81..=84 if next_id > 0 => cluster.cancel(RequestId(random.random_range(0..next_id))),
             85..=88 if faults => cluster.delay(gpu, Span::from_micros(random.random_range(0..5_000))),
             89..=91 if faults => cluster.fail(gpu),
             92..=93 if faults => cluster.leave(gpu),
@@ -212,6 +213,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => gpu.prop_map(|gpu| Event::GpuFailed { gpu }),
         2 => (model.clone(), spec).prop_map(|(model, spec)| Event::ModelAdded { model, spec }),
         1 => model.clone().prop_map(|model| Event::ModelRemoved { model }),
+        1 => model.clone().prop_map(|model| Event::ModelDraining { model }),
         1 => (class.clone(), 0..Stance::ALL.len())
             .prop_map(|(class, stance)| Event::StanceChanged { class, stance: Stance::ALL[stance] }),
         1 => (model, class, profile)

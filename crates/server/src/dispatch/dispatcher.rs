@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Profile { instance: InstanceId, class: ClassId, profile: LatencyProfile },
     /// No more requests will come for a model; say so when the last one has left.
     Withdraw { instance: InstanceId, done: oneshot::Sender<()> },
+    /// No more requests will come for any model.
+    Drain,
 }
 
 /// What a shard is to know.
@@ -150,9 +152,11 @@ impl Dispatcher {
                 if let Some(instance) = self.instance(instance) {
                     let mut state = instance.lock();
                     state.phase = Phase::Withdrawn(done);
+                    self.drain(&state);
                     self.retire(&instance, &mut state);
                 }
             }
+            Command::Drain => self.all().iter().for_each(|instance| self.drain(&instance.lock())),
         }
     }
 

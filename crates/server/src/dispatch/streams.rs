@@ -199,6 +199,11 @@ impl Dispatcher {
         }
     }
 
+    /// What waits is started as soon as a device is free: no more requests come that could join.
+    pub(super) fn drain(&self, state: &State) {
+        state.streams.keys().for_each(|model| self.control.drain_model(*model));
+    }
+
     /// Forgets a model that was withdrawn and has no requests left.
     pub(super) fn retire(&self, instance: &Instance, state: &mut State) {
         if !state.jobs.is_empty() || !matches!(state.phase, Phase::Withdrawn(_)) {

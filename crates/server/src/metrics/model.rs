@@ -261,12 +261,14 @@ fn end<B: MetricVecBuilder>(family: &MetricVec<B>, labels: &[&str]) {
 const RESULTS: [&str; 2] = ["ok", "late"];
 
 /// Every reason to start a batch.
-const RELEASES: [Release; 4] = [Release::Window, Release::Full, Release::Guard, Release::Eager];
+const RELEASES: [Release; 5] =
+    [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Eager];
 
 fn release_label(reason: Release) -> &'static str {
     match reason {
         Release::Window => "window",
         Release::Full => "full",
+        Release::Drain => "drain",
         Release::Guard => "guard",
         Release::Eager => "eager",
     }

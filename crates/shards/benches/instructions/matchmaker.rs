@@ -130,6 +130,7 @@ impl Matching {
             latency: self.profile.latency(size),
             priority: Priority(1),
             full: false,
+            drains: false,
             loss_permille: 0,
         }
     }

@@ -14,10 +14,13 @@ struct Considerate;
 impl Policy for Considerate {
     type Drop = TimeoutDrop;
     type Order = SmallestId;
-    const EARLY: Release = Release::Guard;
     type Guard = ();
 
     fn guard(&self, _: &Pressure) {}
+
+    fn early(&self, _: Stance) -> Release {
+        Release::Guard
+    }
 
     fn head_start(&self, (): &(), _: Span, _: Span, _: Need) -> Span {
         Span::MAX

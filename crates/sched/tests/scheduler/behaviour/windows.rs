@@ -186,6 +186,43 @@ fn an_urgent_request_takes_along_only_as_many_as_its_deadline_allows() {
     assert_eq!(cluster.batches(), [(1.0, 0, vec![8, 0]), (27.0, 0, (1..8).collect())]);
 }
 
+/// On one device: the first request is alone, and starts where no more can join it; the second waits for the device only.
+/// A model that is added anew is asked for again: its window opens at 122 - l(2) = 115.
+#[test]
+fn a_model_that_drains_waits_for_no_more_requests() {
+    let mut cluster = one_model(deferred(), 1);
+    cluster.request(0, 100.0);
+    cluster.run_until(at(2.0));
+    cluster.drain_model(ModelId(0));
+    cluster.run_until(at(3.0));
+    cluster.request(0, 100.0);
+    cluster.run_until(at(20.0));
+    assert_eq!(cluster.batches(), [(2.0, 0, vec![0]), (8.0, 0, vec![1])]);
+    assert!(cluster.started().iter().all(|batch| batch.reason == Release::Drain));
+    cluster.add_model(ModelId(0), on_class_0(1.0, 5.0, 32));
+    cluster.run_until(at(22.0));
+    cluster.request(0, 122.0);
+    cluster.drain();
+    assert_eq!(cluster.batches()[2..], [(115.0, 0, vec![2])]);
+}
+
+/// Four devices and a request due at 12: by k = 1 its window opens 6 / 4 = 1.5 ms before 5.
+#[test]
+fn a_batch_is_released_by_the_reason_of_the_rule_that_is_followed() {
+    for (stance, start_ms, reason) in [
+        (Stance::Deferred, 5.0, Release::Window),
+        (Stance::Guarded1, 3.5, Release::Guard),
+        (Stance::Eager, 0.0, Release::Eager),
+    ] {
+        let mut cluster = one_model(Adaptive, 4);
+        cluster.follow(ClassId(0), stance);
+        cluster.request(0, 12.0);
+        cluster.drain();
+        let batch = &cluster.started()[0];
+        assert_eq!((batch.start_ms, batch.reason), (start_ms, reason), "{stance}");
+    }
+}
+
 #[test]
 fn eager_dispatch_starts_whatever_waits_as_soon_as_a_device_is_idle() {
     let mut cluster = one_model(eager(), 1);

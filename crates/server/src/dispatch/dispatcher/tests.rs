@@ -386,6 +386,24 @@ fn a_model_is_withdrawn_when_its_last_request_has_left() {
     assert!(withdrawn.try_recv().is_ok());
 }
 
+/// Due at 1,000 ms, so that it would wait for others until 1,000 - l(2). Withdrawn, or with all models, none can come.
+#[test]
+fn what_waits_for_others_starts_at_once_when_none_can_come_any_more() {
+    for all in [false, true] {
+        let mut stage = Stage::new(1);
+        let (_, mut answer) = stage.submit(ms(0), 1_000, 4);
+        stage.pass(ms(5));
+        assert_eq!(stage.sink.batches.lock().unwrap().len(), 0);
+        let (done, mut withdrawn) = oneshot::channel();
+        let command = if all { Command::Drain } else { Command::Withdraw { instance: MODEL, done } };
+        stage.scheduler.handle(ms(6), command);
+        stage.pass(ms(7));
+        stage.finish(ms(16), 0, 10);
+        assert!(answer.try_recv().unwrap().is_ok());
+        assert_eq!(withdrawn.try_recv().is_ok(), !all);
+    }
+}
+
 #[test]
 fn a_model_that_fails_fails_its_batch_and_nothing_else() {
     let mut stage = Stage::new(1);
