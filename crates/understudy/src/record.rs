@@ -302,4 +302,33 @@ mod tests {
         assert!((doubt - expected).abs() < 1e-9, "{doubt}, not {expected}");
         assert!((comparison.bad(Stance::Own) - comparison.bad(Stance::Eager) - 0.02).abs() < 1e-12);
     }
+
+    /// A round on one stage, after some on four, does not make what was lost by chance on these any surer.
+    #[test]
+    fn doubt_is_that_of_the_most_stages() {
+        let mut record = record_of_stages(4, &[([12, 0], [12, 0]); 20]);
+        let doubt =
+            |record: &Record| record.about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
+        let before = doubt(&record);
+        record.add(&tally([49, 49]), 1, |_| Tally::default());
+        assert!(doubt(&record) > 0.9 * before);
+    }
+
+    #[test]
+    fn sums_are_those_of_the_rounds_that_are_left() {
+        let mut record = Record::of_the_last(5);
+        for round in 0..30 {
+            let lost = tally([round % 4, round % 3]);
+            record.add(&tally([10, (round % 2) * 10]), 1 + round % 4, |_| lost.clone());
+            if round % 7 == 3 {
+                record.strike(ModelId(round % 2));
+            }
+            if round % 11 == 5 {
+                record.forget_before_last(2);
+            }
+            let [kept, anew] =
+                [record.about(both()), record.about_last(usize::MAX, both())].map(|all| all.bad(Stance::Own));
+            assert!((kept - anew).abs() < 1e-12, "round {round}: {kept}, not {anew}");
+        }
+    }
 }
