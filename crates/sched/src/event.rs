@@ -141,7 +141,8 @@ pub enum Event {
         /// The model.
         model: ModelId,
     },
-    /// No more requests come for a model, so that what waits has nothing to wait for. Until it is removed, or added anew.
+    /// No more requests come for a model, so that what waits has nothing to wait for. Until it is removed, or added
+    /// anew.
     ModelDraining {
         /// The model.
         model: ModelId,
@@ -219,6 +220,12 @@ pub enum Release {
     Guard,
     /// The policy starts whatever waits as soon as a device is free.
     Eager,
+}
+
+impl Release {
+    /// All of them.
+    pub const ALL: [Release; 5] =
+        [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Eager];
 }
 
 /// How a request left without running.

@@ -28,9 +28,6 @@ pub(crate) enum Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dirty(pub(crate) ModelId);
 
-const RELEASES: [Release; 5] =
-    [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Eager];
-
 fn halves(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
@@ -50,7 +47,7 @@ impl Words for Order {
         match self {
             Order::Lost(batch) => [0, batch.0, 0, 0],
             Order::Grant(Grant { model, gpu, life, class, free_at, reason }, at) => {
-                let reason = RELEASES.iter().position(|&other| other == reason).unwrap_or(0) as u32;
+                let reason = Release::ALL.iter().position(|&other| other == reason).unwrap_or(0) as u32;
                 let kind = 1 | reason << 8 | u32::from(class.0) << 16;
                 [halves(kind, life), halves(model.0, gpu.0), free_at.as_nanos(), at.as_nanos()]
             }
@@ -68,7 +65,7 @@ impl Words for Order {
             life: high(words[0]),
             class: ClassId((kind >> 16) as u16),
             free_at: Time::from_nanos(words[2]),
-            reason: RELEASES.get((kind >> 8 & 0xff) as usize).copied().unwrap_or(Release::Window),
+            reason: Release::ALL.get((kind >> 8 & 0xff) as usize).copied().unwrap_or(Release::Window),
         };
         Order::Grant(grant, Time::from_nanos(words[3]))
     }
@@ -118,13 +115,13 @@ impl Words for Dirty {
 mod tests {
     use downbeat_sched::*;
 
-    use super::{Dirty, Order, RELEASES, Report, Words};
+    use super::{Dirty, Order, Report, Words};
 
     #[test]
     fn what_is_packed_comes_out_the_same() {
         let (gpu, life, batch) = (GpuId(u32::MAX - 1), 77, BatchId(u64::MAX - 3));
         let at = Time::from_nanos(1 << 61);
-        for reason in RELEASES {
+        for reason in Release::ALL {
             let grant = Grant { model: ModelId(1 << 21), gpu, life, class: ClassId(63), free_at: at, reason };
             let order = Order::Grant(grant, at + Span::from_nanos(5));
             assert_eq!(Order::unpack(order.pack()), order);

@@ -179,8 +179,8 @@ fn split_time(word: u64) -> (u64, Span) {
     (word & MILLIONTHS, Span::from_micros(word >> MILLIONTHS.count_ones()))
 }
 
-/// Word 0: class 8 bits, offered 1, full 1, drains 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and 5: what
-/// is needed, mean and variance, and how long requests can wait, and take alone.
+/// Word 0: class 8 bits, offered 1, full 1, drains 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and
+/// 5: what is needed, mean and variance, and how long requests can wait, and take alone.
 #[inline]
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);

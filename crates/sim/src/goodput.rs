@@ -95,7 +95,7 @@ impl GoodputSearch<'_> {
         Ok(GoodputReport {
             scenario: self.scenario.name.clone(),
             fluid_bound_rps: bound_rps,
-            rarest_requests: self.rarest_requests_run(),
+            rarest_requests: self.requests_of_rarest(),
             notes: self.notes(),
             policies,
         })
@@ -114,7 +114,7 @@ impl GoodputSearch<'_> {
     }
 
     /// How many requests of the rarest model a run has at least, in the mean.
-    fn rarest_requests_run(&self) -> u64 {
+    fn requests_of_rarest(&self) -> u64 {
         (self.rarest_share() * MOST_REQUESTS).min(f64::from(self.rarest_requests)) as u64
     }
 
@@ -122,7 +122,7 @@ impl GoodputSearch<'_> {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.scenario.impossible();
         let rarest = self.scenario.models.iter().min_by(|a, b| a.share.total_cmp(&b.share));
-        let requests = self.rarest_requests_run();
+        let requests = self.requests_of_rarest();
         if let Some(model) = rarest.filter(|_| requests < u64::from(self.rarest_requests)) {
             notes.push(format!(
                 "model {:?} is so rare that a run has only {requests} of its requests: whether 1 % of them are bad is \

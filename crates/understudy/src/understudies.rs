@@ -264,8 +264,8 @@ impl Understudies {
         })
     }
 
-    /// The rule that is followed, unless another one is better beyond doubt; `adaptive`'s own where that is no worse, or
-    /// good enough by now.
+    /// The rule that is followed, unless another one is better beyond doubt; `adaptive`'s own where that is no worse,
+    /// or good enough by now.
     fn best_on(&self, class: ClassId, followed: Stance) -> Stance {
         let all = self.record.about(self.roster.models_on(class));
         let lately = self.record.about_last(LATELY, self.roster.models_on(class));

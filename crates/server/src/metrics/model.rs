@@ -85,7 +85,7 @@ impl ModelMeter {
             families.failure.with_label_values(&[model, version, reason]);
             families.outcomes.with_label_values(&[model, version, reason]);
         }
-        for reason in RELEASES.map(release_label) {
+        for reason in Release::ALL.map(release_label) {
             families.batches.with_label_values(&[model, version, reason]);
         }
         families.input_us.with_label_values(&labels);
@@ -246,7 +246,7 @@ impl ModelFamilies {
         for outcome in Reason::ALL.map(Reason::label).into_iter().chain(RESULTS) {
             end(&self.outcomes, &[model, version, outcome]);
         }
-        for reason in RELEASES.map(release_label) {
+        for reason in Release::ALL.map(release_label) {
             end(&self.batches, &[model, version, reason]);
         }
     }
@@ -261,9 +261,6 @@ fn end<B: MetricVecBuilder>(family: &MetricVec<B>, labels: &[&str]) {
 const RESULTS: [&str; 2] = ["ok", "late"];
 
 /// Every reason to start a batch.
-const RELEASES: [Release; 5] =
-    [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Eager];
-
 fn release_label(reason: Release) -> &'static str {
     match reason {
         Release::Window => "window",

@@ -21,7 +21,7 @@ impl AgainstBest {
         let best = others.max_by(|a, b| a.1.goodput_rps.total_cmp(&b.1.goodput_rps));
         let (best, found) = best.unwrap_or_else(|| panic!("{OURS} is measured beside others"));
         let pairs = report.policies[OURS].by_seed_rps.iter().zip(&found.by_seed_rps);
-        // To nobody who serves nothing one is behind.
+        // Nobody is behind one that serves nothing.
         let ratio = |(ours, theirs): (&f64, &f64)| if *theirs > 0.0 { ours / theirs } else { 1.0 };
         AgainstBest { best: best.clone(), ratios: pairs.map(ratio).collect() }
     }

@@ -186,8 +186,8 @@ fn an_urgent_request_takes_along_only_as_many_as_its_deadline_allows() {
     assert_eq!(cluster.batches(), [(1.0, 0, vec![8, 0]), (27.0, 0, (1..8).collect())]);
 }
 
-/// On one device: the first request is alone, and starts where no more can join it; the second waits for the device only.
-/// A model that is added anew is asked for again: its window opens at 122 - l(2) = 115.
+/// On one device: the first request is alone, and starts where no more can join it; the second waits for the device
+/// only. A model that is added anew is asked for again: its window opens at 122 - l(2) = 115.
 #[test]
 fn a_model_that_drains_waits_for_no_more_requests() {
     let mut cluster = one_model(deferred(), 1);
