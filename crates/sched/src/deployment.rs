@@ -4,9 +4,8 @@ use downbeat_profile::{LatencyProfile, Span};
 
 use crate::candidate::{Candidate, Whole};
 use crate::margin::Margin;
-use crate::policy::{DropRule, Need, Outlook, Traffic};
 use crate::rate::ArrivalRate;
-use crate::{ClassId, Delays, Priority, Time};
+use crate::{ClassId, Delays, Need, Outlook, Priority, Time, Traffic};
 
 /// log2 of the time in nanoseconds for which a plan holds: about 8 ms. Rates are means over a second, so that planning
 /// for every request would find the same again and again...
@@ -67,7 +66,7 @@ impl Deployment {
 
     /// Plans by the traffic, which is of this level, if the last plan is too old.
     #[inline]
-    pub(crate) fn plan<D: DropRule>(
+    pub(crate) fn plan(
         &mut self,
         now: Time,
         level: Priority,
@@ -78,12 +77,12 @@ impl Deployment {
         let period = now.as_nanos() >> PLAN_BITS;
         if period != self.planned || arrivals.lately() < PLAN_ROWS {
             self.planned = period;
-            self.plan_anew::<D>(now, level, arrivals, delays, outlook);
+            self.plan_anew(now, level, arrivals, delays, outlook);
         }
     }
 
     #[inline(never)]
-    fn plan_anew<D: DropRule>(
+    fn plan_anew(
         &mut self,
         now: Time,
         level: Priority,
@@ -101,8 +100,8 @@ impl Deployment {
             room: outlook.room(self.class, level, self.need),
             longest: outlook.longest(self.class),
         };
-        self.target = D::target(&traffic);
-        self.enough = D::enough(&traffic, self.target);
+        self.target = traffic.target();
+        self.enough = traffic.enough(self.target);
         // With a margin so large that nothing is in time, nothing would ever be learned again.
         if now.since(self.observed_at) > MARGIN_KEPT {
             self.margin = Margin::default();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use downbeat_profile::{LatencyProfile, Span};
 
-use crate::{Stance, Time};
+use crate::{Rule, Time};
 
 /// A model, numbered by the caller. Numbers should be small and dense: tables are indexed by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,12 +156,12 @@ pub enum Event {
         /// The new l(b).
         profile: LatencyProfile,
     },
-    /// `adaptive` is to follow another rule on a class of devices. Other policies do not mind.
-    StanceChanged {
+    /// Another rule is to be followed on a class of devices, with the same order of devices and the same margin.
+    RuleChanged {
         /// The class.
         class: ClassId,
         /// The rule.
-        stance: Stance,
+        rule: Rule,
     },
     /// The time asked for by [`Action::ArmTimer`] has come.
     Timer,
@@ -216,9 +216,9 @@ pub enum Release {
     Full,
     /// No more requests come for the model.
     Drain,
-    /// The policy opened the window early because of the work waiting elsewhere.
+    /// The rule opened the window early because of the work waiting elsewhere.
     Guard,
-    /// The policy starts whatever waits as soon as a device is free.
+    /// The rule starts whatever waits as soon as a device is free.
     Eager,
 }
 

@@ -5,7 +5,7 @@
 /// Changing or removing the key of any index costs O(log n): windows move with every arrival, so the matchmaker needs
 /// more than push and pop. Equal keys come out in the order of their indices, which keeps replays identical.
 #[derive(Clone, Debug)]
-pub struct KeyedHeap<K> {
+pub(crate) struct KeyedHeap<K> {
     heap: Vec<(K, u32)>,
     /// Where each index stands in `heap`; `ABSENT` where it does not.
     position: Vec<u32>,
@@ -21,13 +21,13 @@ impl<K> Default for KeyedHeap<K> {
 
 impl<K: Ord + Copy> KeyedHeap<K> {
     /// The smallest key and its index.
-    pub fn peek(&self) -> Option<(K, u32)> {
+    pub(crate) fn peek(&self) -> Option<(K, u32)> {
         self.heap.first().copied()
     }
 
     /// The second smallest key and its index.
     #[inline]
-    pub fn peek_second(&self) -> Option<(K, u32)> {
+    pub(crate) fn peek_second(&self) -> Option<(K, u32)> {
         match *self.heap {
             [] | [_] => None,
             [_, second] => Some(second),
@@ -36,25 +36,25 @@ impl<K: Ord + Copy> KeyedHeap<K> {
     }
 
     /// How many entries there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 
     /// Takes all entries out.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         for (_, index) in self.heap.drain(..) {
             self.position[index as usize] = ABSENT;
         }
     }
 
     /// Whether `index` is present.
-    pub fn contains(&self, index: u32) -> bool {
+    pub(crate) fn contains(&self, index: u32) -> bool {
         self.position.get(index as usize).is_some_and(|&at| at != ABSENT)
     }
 
     /// Gives `index` this key, whether it was present or not.
     #[inline]
-    pub fn set(&mut self, index: u32, key: K) {
+    pub(crate) fn set(&mut self, index: u32, key: K) {
         if self.position.len() <= index as usize {
             self.reach(index);
         }
@@ -76,7 +76,7 @@ impl<K: Ord + Copy> KeyedHeap<K> {
     }
 
     /// Takes `index` out; `false` where it was not present.
-    pub fn remove(&mut self, index: u32) -> bool {
+    pub(crate) fn remove(&mut self, index: u32) -> bool {
         if !self.contains(index) {
             return false;
         }

@@ -3,7 +3,7 @@
 /// A set of small dense numbers, of which the smallest is found in as many steps as the number has digits to the base
 /// of 64: three for fifty thousand.
 #[derive(Clone, Debug, Default)]
-pub struct IdSet {
+pub(crate) struct IdSet {
     /// A bit for every number; above it a bit for every word that is not zero, and so on up to a single word.
     levels: Vec<Vec<u64>>,
     len: usize,
@@ -14,7 +14,7 @@ const LOW: u32 = (1 << BITS) - 1;
 
 impl IdSet {
     /// The smallest number.
-    pub fn first(&self) -> Option<u32> {
+    pub(crate) fn first(&self) -> Option<u32> {
         let top = *self.levels.last()?.first()?;
         if top == 0 {
             return None;
@@ -24,7 +24,7 @@ impl IdSet {
     }
 
     /// How many numbers there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -34,7 +34,7 @@ impl IdSet {
     }
 
     /// Puts a number in.
-    pub fn insert(&mut self, mut number: u32) {
+    pub(crate) fn insert(&mut self, mut number: u32) {
         if self.levels.first().is_none_or(|level| level.len() <= (number >> BITS) as usize) {
             self.reach(number);
         }
@@ -57,7 +57,7 @@ impl IdSet {
     }
 
     /// Takes a number out; `false` where it was not in.
-    pub fn remove(&mut self, mut number: u32) -> bool {
+    pub(crate) fn remove(&mut self, mut number: u32) -> bool {
         if !self.contains(number) {
             return false;
         }

@@ -7,7 +7,7 @@
 //! A candidate of size b whose earliest deadline is d is best sent in the window from `frontrun` = d - l(b+1) to
 //! `latest` = d - l(b): before it, one more request could still join for free; after it, the head misses. So batches
 //! are as large as deadlines allow, and a device is left idle on purpose while no window is open. When a window opens
-//! is the choice of a [`Policy`].
+//! is a matter of the [`Rule`].
 //!
 //! A request is one row of a batch or several ([`Request::rows`]), and is never split. Sizes, rates and needs count
 //! rows; limits of queues and lost requests count requests.
@@ -15,7 +15,7 @@
 //! ```
 //! use downbeat_sched::*;
 //!
-//! let mut scheduler = Scheduler::new(Deferred::<WindowDrop, SmallestId>::new(), Delays::default());
+//! let mut scheduler = Scheduler::new(Rule::DEFERRED, Delays::default());
 //! let mut out = Actions::new();
 //! let profile = LatencyProfile::linear(1.0, 5.0, 32).unwrap();
 //! let spec = ModelSpec::new([(ClassId(0), profile)]);
@@ -48,20 +48,25 @@ mod event;
 mod fleet;
 mod heap;
 mod id_set;
+mod idle_gpus;
 mod lane;
 mod ledger;
 mod levels;
 mod margin;
 mod matchmaker;
 mod model;
+mod need;
 mod occupancy;
-mod policy;
 mod pool;
+mod portfolio;
+mod pressure;
 mod queue;
 mod rate;
+mod rule;
 mod scheduler;
 mod shard;
 mod time;
+mod traffic;
 
 pub use candidate::Candidate;
 pub use class_set::ClassSet;
@@ -74,10 +79,11 @@ pub use fleet::Sent;
 pub use levels::HigherNeeds;
 pub use matchmaker::{Grant, Matchmaker};
 pub use model::Offer;
-pub use policy::{
-    Adaptive, Deferred, DropRule, Eager, EarliestFree, GpuOrder, Guarded, HeadroomDrop, IdleGpus, Need,
-    Outlook, Policy, Pressure, Room, SmallestId, Stance, TimeoutDrop, Traffic, WindowDrop,
-};
+pub use need::Need;
+pub use portfolio::{LossCounts, PortfolioScheduler, RULES, RuleSelector};
+pub use pressure::{Outlook, Pressure, Room};
+pub use rule::{DropRule, GpuOrder, Guard, HeadStart, Rule};
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};
 pub use shard::{Moving, Shard, Taken};
 pub use time::Time;
+pub use traffic::Traffic;

@@ -7,9 +7,11 @@ use downbeat_profile::Span;
 
 use crate::candidate::Candidate;
 use crate::fleet::Fleet;
-use crate::policy::{IdleGpus, Need, Outlook, Policy, Pressure, Room, Stance};
 use crate::pool::Pool;
-use crate::{CLASS_LIMIT, ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Priority, Release, Time};
+use crate::{
+    CLASS_LIMIT, ClassId, ClassSet, Delays, GpuId, Guard, ID_LIMIT, ModelId, Need, Outlook, Pressure,
+    Priority, Release, Room, Rule, Time,
+};
 
 /// Decides from the models' [`Candidate`]s and the devices' free times alone; requests never come here.
 ///
@@ -21,10 +23,11 @@ use crate::{CLASS_LIMIT, ClassId, ClassSet, Delays, GpuId, ID_LIMIT, ModelId, Pr
 /// [`sent`](Self::sent) or [`declined`](Self::declined); until then its device is given to nobody else, so that the
 /// shard may be on another thread and take its time.
 #[derive(Clone, Debug)]
-pub struct Matchmaker<P: Policy> {
-    policy: P,
+pub struct Matchmaker {
+    /// What a class follows until it is told otherwise.
+    rule: Rule,
     delays: Delays,
-    pools: Vec<Pool<P>>,
+    pools: Vec<Pool>,
     /// Each model's candidates.
     posted: Vec<Posted>,
     fleet: Fleet,
@@ -70,11 +73,11 @@ impl Posted {
     }
 }
 
-impl<P: Policy> Matchmaker<P> {
+impl Matchmaker {
     /// A matchmaker without candidates and devices.
-    pub fn new(policy: P, delays: Delays) -> Self {
+    pub fn new(rule: Rule, delays: Delays) -> Self {
         Matchmaker {
-            policy,
+            rule,
             delays,
             pools: Vec::new(),
             posted: Vec::new(),
@@ -160,17 +163,17 @@ impl<P: Policy> Matchmaker<P> {
         self.pools.iter_mut().for_each(|pool| pool.set_need(model, Need::default()));
     }
 
-    /// Follows another rule on a class from now on. Windows that are open stay open.
-    pub fn follow(&mut self, class: ClassId, stance: Stance) {
+    /// Follows another rule on a class from now on, with the same order of devices. Windows that are open stay open.
+    pub fn follow(&mut self, class: ClassId, rule: Rule) {
         if class.0 < CLASS_LIMIT {
-            self.pool(class).follow(stance);
+            self.pool(class).follow(rule);
         }
     }
 
     /// How hard a class is pressed.
     pub fn pressure(&mut self, class: ClassId) -> Pressure {
         let Some(pool) = self.pools.get_mut(class.0 as usize) else { return Pressure::default() };
-        pool.reckon(&self.policy);
+        pool.refresh();
         *pool.pressure()
     }
 
@@ -193,15 +196,15 @@ impl<P: Policy> Matchmaker<P> {
     /// none.
     #[inline]
     fn grant_only(&mut self, now: Time) -> Result<Option<Grant>, Crowd> {
-        let Matchmaker { policy, pools, posted, fleet, .. } = self;
+        let Matchmaker { pools, posted, fleet, .. } = self;
         let [pool] = &mut pools[..] else { return Err(Crowd) };
         if pool.open.peek().is_some() || pool.held.peek().is_some() {
             return Err(Crowd);
         }
         let class = ClassId(0);
-        let is_open = |pool: &mut Pool<P>, (frontrun, model): (Time, u32)| {
+        let is_open = |pool: &mut Pool, (frontrun, model): (Time, u32)| {
             let latency = posted[model as usize].first.as_ref().map_or(Span::ZERO, |first| first.latency);
-            frontrun <= now || frontrun - pool.head_start(policy, model, latency) <= now
+            frontrun <= now || frontrun - pool.head_start(model, latency) <= now
         };
         let Some(next) = pool.pending.peek() else { return Ok(None) };
         if !is_open(pool, next) {
@@ -225,7 +228,7 @@ impl<P: Policy> Matchmaker<P> {
         gpu.reserved = true;
         let (free_at, life) = (gpu.free_at, gpu.life);
         pool.started(ModelId(model), &candidate);
-        let reason = reason(policy, pool, &candidate, now);
+        let reason = reason(pool, &candidate, now);
         Ok(Some(Grant { model: ModelId(model), gpu: id, life, class, free_at, reason }))
     }
 
@@ -253,14 +256,7 @@ impl<P: Policy> Matchmaker<P> {
         pool.idle.remove(id);
         pool.busy.remove(id.0);
         pool.started(model, &candidate);
-        Some(Grant {
-            model,
-            gpu: id,
-            life,
-            class,
-            free_at,
-            reason: reason(&self.policy, pool, &candidate, now),
-        })
+        Some(Grant { model, gpu: id, life, class, free_at, reason: reason(pool, &candidate, now) })
     }
 
     /// Where a model could also have an idle device of a slower class, that class gives away first, in its own order: a
@@ -327,10 +323,11 @@ impl<P: Policy> Matchmaker<P> {
         self.posted[model.0 as usize].on(class).copied()
     }
 
-    fn pool(&mut self, class: ClassId) -> &mut Pool<P> {
+    fn pool(&mut self, class: ClassId) -> &mut Pool {
         let index = class.0 as usize;
         if self.pools.len() <= index {
-            self.pools.resize_with(index + 1, Pool::default);
+            let rule = self.rule;
+            self.pools.resize_with(index + 1, || Pool::new(rule));
         }
         &mut self.pools[index]
     }
@@ -339,7 +336,7 @@ impl<P: Policy> Matchmaker<P> {
 /// More is to be looked at than in the most common case.
 struct Crowd;
 
-fn reason<P: Policy>(policy: &P, pool: &Pool<P>, candidate: &Candidate, now: Time) -> Release {
+fn reason(pool: &Pool, candidate: &Candidate, now: Time) -> Release {
     if candidate.full {
         Release::Full
     } else if candidate.drains {
@@ -347,14 +344,15 @@ fn reason<P: Policy>(policy: &P, pool: &Pool<P>, candidate: &Candidate, now: Tim
     } else if now >= candidate.frontrun {
         Release::Window
     } else {
-        policy.early(pool.pressure().stance)
+        pool.pressure().rule.early()
     }
 }
 
-impl<P: Policy> Outlook for Matchmaker<P> {
+impl Outlook for Matchmaker {
     fn room(&self, class: ClassId, level: Priority, own: Need) -> Room {
         let pool = self.pools.get(class.0 as usize);
-        pool.map_or_else(Pressure::default, |pool| *pool.pressure()).room(level, own)
+        pool.map_or_else(|| Pressure { rule: self.rule, ..Pressure::default() }, |pool| *pool.pressure())
+            .room(level, own)
     }
 
     fn longest(&self, class: ClassId) -> Span {
@@ -365,7 +363,7 @@ impl<P: Policy> Outlook for Matchmaker<P> {
         let pool = self.pools.get(class.0 as usize);
         pool.map_or(Span::ZERO, |pool| {
             let pressure = pool.pressure();
-            self.policy.head_start(&self.policy.guard(pressure), pressure.backlog, latency, own)
+            Guard::new(pressure).head_start(pressure.backlog, latency, own)
         })
     }
 }

@@ -1,23 +1,22 @@
 //! One model: its queues, and the candidates it offers to the matchmaker.
 
-use std::marker::PhantomData;
-
 use downbeat_profile::{LatencyProfile, Span};
 
 use crate::candidate::{Candidate, Finish};
 use crate::deployment::Deployment;
 use crate::lane::Lane;
-use crate::policy::{DropRule, Need, Outlook};
 use crate::queue::{Entry, Ticket};
 use crate::rate::ArrivalRate;
-use crate::{ClassId, ClassSet, Delays, ModelSpec, Outcome, Priority, Request, RequestId, Time};
+use crate::{
+    ClassId, ClassSet, Delays, ModelSpec, Need, Outcome, Outlook, Priority, Request, RequestId, Time,
+};
 
 /// The waiting requests of one model, and the rule by which its next batch is formed.
 ///
 /// Knows nothing of devices or of other models; the matchmaker knows nothing of requests. The two talk in
 /// [`Candidate`]s and grants, so that they can live on different threads.
 #[derive(Clone, Debug)]
-pub(crate) struct Model<D> {
+pub(crate) struct Model {
     /// The slowest class first, so that fast devices stay free for what needs them.
     deployments: Vec<Deployment>,
     /// The highest priority first; hardly ever more than one.
@@ -33,7 +32,6 @@ pub(crate) struct Model<D> {
     quiet: Quiet,
     /// No more requests come.
     drains: bool,
-    drop_rule: PhantomData<D>,
 }
 
 /// Which requests may join what was offered without a new offer.
@@ -77,7 +75,7 @@ pub struct Offer {
     pub needs: Vec<(ClassId, Need)>,
 }
 
-impl<D: DropRule> Model<D> {
+impl Model {
     pub(crate) fn new(spec: ModelSpec) -> Self {
         let mut model = Model {
             deployments: Vec::new(),
@@ -90,7 +88,6 @@ impl<D: DropRule> Model<D> {
             loss: 0.0,
             quiet: Quiet::default(),
             drains: false,
-            drop_rule: PhantomData,
         };
         model.respecify(spec);
         model
@@ -226,7 +223,7 @@ impl<D: DropRule> Model<D> {
         let lowest = self.lanes.iter().rev().find(|lane| lane.len() > 0).map(|lane| lane.priority);
         let level = lowest.unwrap_or(self.default_priority);
         for deployment in &mut self.deployments {
-            deployment.plan::<D>(now, level, &mut self.arrivals, delays, outlook);
+            deployment.plan(now, level, &mut self.arrivals, delays, outlook);
             offer.needs.push((deployment.class, deployment.need));
             // What is said to be needed must be taken back when the traffic has stopped, and nothing else happens.
             if deployment.need != Need::default() {
@@ -275,7 +272,7 @@ impl<D: DropRule> Model<D> {
             return false;
         };
         let Some(whole) = lane.whole().filter(|_| present.contains(deployment.class)) else { return false };
-        deployment.plan::<D>(now, lane.priority, &mut self.arrivals, delays, outlook);
+        deployment.plan(now, lane.priority, &mut self.arrivals, delays, outlook);
         let Some((mut candidate, head_lost_after)) = deployment.candidate_of(&whole, now, delays) else {
             return false;
         };

@@ -5,15 +5,15 @@ use downbeat_profile::Span;
 use crate::candidate::Candidate;
 use crate::fleet::Gpu;
 use crate::heap::KeyedHeap;
+use crate::idle_gpus::IdleGpus;
 use crate::levels::Levels;
 use crate::occupancy::Occupancy;
-use crate::policy::{GpuOrder, IdleGpus, Need, Policy, Pressure, Stance};
-use crate::{GpuId, ModelId, Priority, Time};
+use crate::{GpuId, Guard, ModelId, Need, Pressure, Priority, Rule, Time};
 
 /// The devices of one class, and the models that want one.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool<P: Policy> {
-    pub(crate) idle: <P::Order as GpuOrder>::Idle,
+pub(crate) struct Pool {
+    pub(crate) idle: IdleGpus,
     /// Devices that will be free for one more batch, by when they will be. Only kept while they are `watched`.
     pub(crate) busy: KeyedHeap<Time>,
     /// Whether anybody asks for busy devices: not as long as there are idle ones.
@@ -25,7 +25,7 @@ pub(crate) struct Pool<P: Policy> {
     /// Models whose window is open on all devices but the last idle one, by when it opens there.
     pub(crate) held: KeyedHeap<Time>,
     pressure: Pressure,
-    guard: P::Guard,
+    guard: Guard,
     /// Whether anything has changed that is to be reckoned with.
     changed: bool,
     /// What `pressure.holding` is told from, and whether there is anything new in it.
@@ -44,18 +44,19 @@ pub(crate) struct Pool<P: Policy> {
     patience: KeyedHeap<Span>,
 }
 
-impl<P: Policy> Default for Pool<P> {
-    fn default() -> Self {
+impl Pool {
+    /// No devices, and no models that want any.
+    pub(crate) fn new(rule: Rule) -> Pool {
         Pool {
-            idle: Default::default(),
+            idle: IdleGpus::new(rule.order),
             busy: KeyedHeap::default(),
             watched: false,
             pending: KeyedHeap::default(),
             open: KeyedHeap::default(),
             held: KeyedHeap::default(),
-            pressure: Pressure::default(),
-            guard: Default::default(),
-            changed: false,
+            pressure: Pressure { rule, ..Pressure::default() },
+            guard: Guard::default(),
+            changed: true,
             occupancy: Occupancy::default(),
             occupancy_changed: false,
             lost_patience_ns: 0.0,
@@ -66,10 +67,8 @@ impl<P: Policy> Default for Pool<P> {
             patience: KeyedHeap::default(),
         }
     }
-}
 
-impl<P: Policy> Pool<P> {
-    /// How hard the class is pressed, but for what [`reckon`](Self::reckon) brings up to date.
+    /// How hard the class is pressed, but for what [`refresh`](Self::refresh) brings up to date.
     #[inline]
     pub(crate) fn pressure(&self) -> &Pressure {
         &self.pressure
@@ -77,15 +76,15 @@ impl<P: Policy> Pool<P> {
 
     /// How long before its frontrun the window of a model's candidate of `latency` opens.
     #[inline]
-    pub(crate) fn head_start(&mut self, policy: &P, model: u32, latency: Span) -> Span {
-        self.reckon(policy);
-        policy.head_start(&self.guard, self.pressure.backlog, latency, self.need_of(model))
+    pub(crate) fn head_start(&mut self, model: u32, latency: Span) -> Span {
+        self.refresh();
+        self.guard.head_start(self.pressure.backlog, latency, self.need_of(model))
     }
 
     /// The same on the last idle device, for a batch that holds it for longer than others can wait.
-    pub(crate) fn head_start_on_last(&mut self, policy: &P, latency: Span) -> Span {
-        self.reckon(policy);
-        policy.head_start_on_last(&self.guard, self.pressure.backlog, latency)
+    pub(crate) fn head_start_on_last(&mut self, latency: Span) -> Span {
+        self.refresh();
+        self.guard.head_start_on_last(self.pressure.backlog, latency)
     }
 
     /// How many devices a model's traffic needs.
@@ -100,22 +99,22 @@ impl<P: Policy> Pool<P> {
     }
 
     /// Lets a model wait for any device.
-    pub(crate) fn open(&mut self, policy: &P, model: u32, candidate: &Candidate) {
-        let urgency = policy.urgency(&self.pressure, candidate);
+    pub(crate) fn open(&mut self, model: u32, candidate: &Candidate) {
+        let urgency = Rule::urgency(&self.pressure, candidate);
         self.open.set(model, (candidate.priority, urgency));
     }
 
-    /// Brings up to date what is dear to reckon and seldom changes.
+    /// Refreshes cached values that are expensive to compute.
     #[inline]
-    pub(crate) fn reckon(&mut self, policy: &P) {
+    pub(crate) fn refresh(&mut self) {
         if self.changed {
             self.changed = false;
-            self.reckon_anew(policy);
+            self.recompute();
         }
     }
 
     #[inline(never)]
-    fn reckon_anew(&mut self, policy: &P) {
+    fn recompute(&mut self) {
         let Pressure { need, gpus, .. } = self.pressure;
         if self.reckoned != (need, gpus) {
             self.reckoned = (need, gpus);
@@ -130,7 +129,7 @@ impl<P: Policy> Pool<P> {
         let Pressure { loss, patience, .. } = self.pressure;
         self.pressure.losers_patience =
             if loss > LOSS_MIN { Span::from_nanos((self.lost_patience_ns / loss) as u64) } else { patience };
-        self.guard = policy.guard(&self.pressure);
+        self.guard = Guard::new(&self.pressure);
     }
 
     #[inline]
@@ -204,9 +203,9 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// Follows another rule from now on.
-    pub(crate) fn follow(&mut self, stance: Stance) {
-        self.pressure.stance = stance;
+    /// Follows another rule from now on, with the same order of devices.
+    pub(crate) fn follow(&mut self, rule: Rule) {
+        self.pressure.rule = Rule { order: self.pressure.rule.order, ..rule };
         self.changed = true;
     }
 
@@ -268,22 +267,21 @@ const UNWATCHED_IDLE: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::Pool;
-    use crate::policy::{Adaptive, Need};
-    use crate::{Candidate, ClassId, ModelId, Priority, Span, Time};
+    use crate::{Candidate, ClassId, ModelId, Need, Priority, Rule, Span, Time};
 
     /// Three models that can wait for 2, 10 and 30 ms share one device.
-    fn pool() -> Pool<Adaptive> {
-        let mut pool = Pool::default();
+    fn pool() -> Pool {
+        let mut pool = Pool::new(Rule::ADAPTIVE);
         pool.gain();
         for (model, patience_ms) in [2, 10, 30].into_iter().enumerate() {
             let need = Need::new(0.3, 0.0).with_patience(Span::from_millis(patience_ms));
             pool.set_need(ModelId(model as u32), need);
         }
-        pool.reckon(&Adaptive);
+        pool.refresh();
         pool
     }
 
-    fn start(pool: &mut Pool<Adaptive>, model: u32, loss_permille: u16) {
+    fn start(pool: &mut Pool, model: u32, loss_permille: u16) {
         let candidate = Candidate {
             class: ClassId(0),
             size: 1,
@@ -296,7 +294,7 @@ mod tests {
             loss_permille,
         };
         pool.started(ModelId(model), &candidate);
-        pool.reckon(&Adaptive);
+        pool.refresh();
     }
 
     #[test]
@@ -313,7 +311,7 @@ mod tests {
     #[test]
     fn losses_are_a_mean_over_the_last_few_hundred_batches_and_so_is_who_lost() {
         let mut pool = pool();
-        let run = |pool: &mut Pool<Adaptive>, batches, permille: [u16; 3]| {
+        let run = |pool: &mut Pool, batches, permille: [u16; 3]| {
             for batch in 0..batches {
                 start(pool, batch % 3, permille[batch as usize % 3]);
             }

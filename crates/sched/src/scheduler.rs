@@ -2,10 +2,10 @@
 
 use crate::fleet::Sent;
 use crate::matchmaker::{Grant, Matchmaker};
-use crate::policy::{Need, Policy};
 use crate::shard::{Shard, Taken};
 use crate::{
-    Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, Outcome, Request, Start, Time,
+    Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, Need, Outcome, Request, Rule, Start,
+    Time,
 };
 
 /// Ids at or past this are refused: tables are indexed by them, and a stray id must not take all memory.
@@ -25,19 +25,19 @@ const LAST_NOW: Time = Time::from_nanos(1 << 62);
 ///
 /// One [`Shard`] with all models, and one [`Matchmaker`], each told at once what the other says.
 #[derive(Clone, Debug)]
-pub struct Scheduler<P: Policy> {
-    shard: Shard<P>,
-    matchmaker: Matchmaker<P>,
+pub struct Scheduler {
+    shard: Shard,
+    matchmaker: Matchmaker,
     now: Time,
     armed: Time,
 }
 
-impl<P: Policy> Scheduler<P> {
+impl Scheduler {
     /// A scheduler without models and devices.
-    pub fn new(policy: P, delays: Delays) -> Self {
+    pub fn new(rule: Rule, delays: Delays) -> Self {
         Scheduler {
-            shard: Shard::new(delays, 0, 1),
-            matchmaker: Matchmaker::new(policy, delays),
+            shard: Shard::new(delays, rule.margin, 0, 1),
+            matchmaker: Matchmaker::new(rule, delays),
             now: Time::ZERO,
             armed: Time::NEVER,
         }
@@ -82,7 +82,7 @@ impl<P: Policy> Scheduler<P> {
                     self.offer(model, out);
                 }
             }
-            Event::StanceChanged { class, stance } => self.matchmaker.follow(class, stance),
+            Event::RuleChanged { class, rule } => self.matchmaker.follow(class, rule),
             // Used up, whether or not it came too early: it must be armed again even for the same time.
             Event::Timer => self.armed = Time::ZERO,
         }

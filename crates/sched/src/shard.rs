@@ -1,16 +1,13 @@
 //! A shard: some models with their requests, waiting and running.
 
-use std::marker::PhantomData;
-
 use downbeat_profile::{LARGEST_BATCH, LatencyProfile, Span};
 
 use crate::heap::KeyedHeap;
 use crate::ledger::{Ledger, Outstanding};
 use crate::matchmaker::Grant;
 use crate::model::{Cluster, Model, Offer};
-use crate::policy::{Outlook, Policy};
 use crate::{
-    BatchId, CLASS_LIMIT, ClassId, ClassSet, Delays, ID_LIMIT, ModelId, ModelSpec, Outcome, Request,
+    BatchId, CLASS_LIMIT, ClassId, ClassSet, Delays, ID_LIMIT, ModelId, ModelSpec, Outcome, Outlook, Request,
     RequestId, Time,
 };
 
@@ -27,8 +24,8 @@ const LAST_DEADLINE: Time = Time::from_nanos(1 << 63);
 /// After anything that changes what a model has waiting, its [`offer`](Self::offer) is to be asked for and told to the
 /// matchmaker; for several changes of one model at one time, once is enough.
 #[derive(Clone, Debug)]
-pub struct Shard<P: Policy> {
-    models: Vec<Option<Box<Model<P::Drop>>>>,
+pub struct Shard {
+    models: Vec<Option<Box<Model>>>,
     /// When each model's offer is out of date.
     alarms: KeyedHeap<Time>,
     ledger: Ledger,
@@ -41,12 +38,13 @@ pub struct Shard<P: Policy> {
     batches_apart: u64,
     /// Kept to be filled again.
     offer: Offer,
-    policy: PhantomData<P>,
+    /// [`Rule::margin`](crate::Rule::margin).
+    learns_margin: bool,
 }
 
 /// A model on its way from one shard to another.
 #[derive(Clone, Debug)]
-pub struct Moving<P: Policy>(Box<Model<P::Drop>>);
+pub struct Moving(Box<Model>);
 
 /// A batch taken out of a model's queue, with what was predicted of it.
 #[derive(Clone, Copy, Debug)]
@@ -67,9 +65,9 @@ pub struct Taken<'a> {
     pub requests: &'a [Request],
 }
 
-impl<P: Policy> Shard<P> {
-    /// A shard without models. It is number `index` of `shards`: so the batches of all shards have different numbers.
-    pub fn new(delays: Delays, index: u32, shards: u32) -> Self {
+impl Shard {
+    /// A shard without models; where it `learns_margin`, deadlines are kept with one. It is number `index` of `shards`: so the batches of all shards have different numbers.
+    pub fn new(delays: Delays, learns_margin: bool, index: u32, shards: u32) -> Self {
         Shard {
             models: Vec::new(),
             alarms: KeyedHeap::default(),
@@ -80,7 +78,7 @@ impl<P: Policy> Shard<P> {
             next_batch: index.into(),
             batches_apart: shards.max(1).into(),
             offer: Offer::default(),
-            policy: PhantomData,
+            learns_margin,
         }
     }
 
@@ -231,7 +229,7 @@ impl<P: Policy> Shard<P> {
             earliest = earliest.min(request.deadline);
             each(request);
         }
-        if P::LEARNS_MARGIN
+        if self.learns_margin
             && let Some(Some(model)) = self.models.get_mut(finished.model.0 as usize)
         {
             model.observe(now, finished.class, now > earliest, &self.delays);
@@ -276,7 +274,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Takes a model out, with all that waits, to be [adopted](Self::adopt) by another shard. What runs, finishes here.
-    pub fn give_away(&mut self, model: ModelId) -> Option<Moving<P>> {
+    pub fn give_away(&mut self, model: ModelId) -> Option<Moving> {
         let mut known = self.models.get_mut(model.0 as usize)?.take()?;
         known.forget_running();
         self.alarms.remove(model.0);
@@ -284,7 +282,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// Takes in a model that another shard gave away; it is to make a new offer.
-    pub fn adopt(&mut self, model: ModelId, moving: Moving<P>) {
+    pub fn adopt(&mut self, model: ModelId, moving: Moving) {
         let index = model.0 as usize;
         if self.models.len() <= index {
             self.models.resize_with(index + 1, || None);
@@ -297,11 +295,11 @@ impl<P: Policy> Shard<P> {
         self.model(model).map_or(0, Model::lately)
     }
 
-    fn model(&self, model: ModelId) -> Option<&Model<P::Drop>> {
+    fn model(&self, model: ModelId) -> Option<&Model> {
         self.models.get(model.0 as usize)?.as_deref()
     }
 
-    fn model_mut(&mut self, model: ModelId) -> Option<&mut Model<P::Drop>> {
+    fn model_mut(&mut self, model: ModelId) -> Option<&mut Model> {
         self.models.get_mut(model.0 as usize)?.as_deref_mut()
     }
 }

@@ -22,9 +22,9 @@ mod numbers;
 mod rehearsed;
 mod runtime;
 mod scaling;
+mod shadow_feed;
 mod stream;
 mod streams;
-mod wings;
 
 pub(crate) use dispatcher::{Command, Dispatcher, Outbox};
 pub(crate) use instance::{InstanceId, InstanceSpec};

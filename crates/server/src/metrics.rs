@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use downbeat_oip::Reason;
 use downbeat_profile::{DeviceClass, Span};
 use downbeat_scale::Decision;
-use downbeat_sched::{ClassId, Stance};
+use downbeat_sched::{ClassId, RULES, Rule};
 use prometheus::{
     CounterVec, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder, core::Collector, exponential_buckets,
@@ -31,7 +31,7 @@ pub(crate) struct Metrics {
     needed: GaugeVec,
     gpus_needed: GaugeVec,
     gpus_idle: GaugeVec,
-    stance: GaugeVec,
+    rule: GaugeVec,
     decisions: Mutex<BTreeMap<String, Decision>>,
     restarts: IntCounterVec,
     classes: Mutex<Vec<(ClassId, String)>>,
@@ -225,11 +225,11 @@ impl Metrics {
                 "Whole devices that had next to nothing to do in the last minutes",
                 &["class"],
             )?,
-            stance: gauges(
+            rule: gauges(
                 r,
-                "downbeat_stance",
+                "downbeat_rule",
                 "1 for the rule by which devices of a class are given away",
-                &["class", "stance"],
+                &["class", "rule"],
             )?,
             decisions: Mutex::default(),
             restarts: counters(r, "downbeat_worker_restarts_total", "Workers started again", &["device"])?,
@@ -271,7 +271,7 @@ impl Metrics {
     }
 
     pub(crate) fn add_class(&self, id: ClassId, class: String) {
-        self.follows(&class, Stance::default());
+        self.follows(&class, Rule::default());
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).push((id, class));
     }
 
@@ -293,10 +293,10 @@ impl Metrics {
     }
 
     /// Exports which rule is followed on a class of devices.
-    pub(crate) fn follows(&self, class: &str, followed: Stance) {
-        for stance in Stance::ALL {
-            let follows = f64::from(u8::from(stance == followed));
-            self.stance.with_label_values(&[class, stance.name()]).set(follows);
+    pub(crate) fn follows(&self, class: &str, followed: Rule) {
+        for rule in RULES {
+            let follows = f64::from(u8::from(rule == followed));
+            self.rule.with_label_values(&[class, &rule.to_string()]).set(follows);
         }
     }
 

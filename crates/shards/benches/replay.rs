@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use downbeat_sched::{
-    Adaptive, BatchId, ClassId, GpuId, ModelId, ModelSpec, Outcome, Request, RequestId, Scheduler, Span, Time,
+    BatchId, ClassId, GpuId, ModelId, ModelSpec, Outcome, Request, RequestId, Rule, Scheduler, Span, Time,
 };
 use downbeat_shards::{Clock, DomainId, EmulatedDevices, Finished, Host, Inlet, Launch, Runtime, Settings};
 use downbeat_sim::{Arrivals, Scenario, Until, simulate};
@@ -98,7 +98,7 @@ fn main() {
         // What the operating system delays is kept off the deadline, for both.
         scenario.response_reserve = Span::from_millis(2);
         let scenario = scenario.with_rate(LOAD * scenario.total_rps);
-        let mut single = Scheduler::new(Adaptive, scenario.delays);
+        let mut single = Scheduler::new(Rule::ADAPTIVE, scenario.delays);
         let report = simulate(&scenario, SEED, "adaptive".to_owned(), &mut single, Until::End);
         let offered: u64 = report.models.iter().map(|model| model.offered).sum();
         let in_slo: u64 = report.models.iter().map(|model| model.in_slo).sum();
@@ -170,7 +170,7 @@ fn replay(scenario: &Scenario) -> Came {
         gpus: cluster.gpus.len() as u32,
         ..Settings::default()
     };
-    let runtime = Runtime::start(&Adaptive, &settings, clock, hosts.collect())
+    let runtime = Runtime::start(Rule::ADAPTIVE, &settings, clock, hosts.collect())
         .unwrap_or_else(|error| panic!("{error}"));
     for (index, facts) in cluster.models.iter().enumerate() {
         let profiles = (0..).map(ClassId).zip(&facts.profiles);

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
 
-use downbeat_sched::{ID_LIMIT, Matchmaker, Policy, Shard, Span};
+use downbeat_sched::{ID_LIMIT, Matchmaker, Rule, Shard, Span};
 
 use crate::bell::Bell;
-use crate::board::Board;
 use crate::control::{Control, Domain};
 use crate::desk::{Colleague, Command, Desk};
 use crate::host::{DomainId, Host};
 use crate::matchmaking::{Link, Matchmaking};
 use crate::posting::Cells;
+use crate::pressure_table::PressureTable;
 use crate::ring::ring;
 use crate::seat::{Seat, Wires};
 use crate::settings::{MOST_THREADS, RuntimeError, Settings};
@@ -21,26 +21,26 @@ use crate::sync::Arc;
 const ON_THE_WAY: usize = 8_192;
 
 /// All parts of a runtime, connected with each other, with what wakes each.
-pub(crate) struct Assembly<P: Policy, H> {
-    pub(crate) desks: Vec<(Desk<P, H>, Arc<Bell>)>,
-    pub(crate) matchmakers: Vec<(Matchmaking<P>, Arc<Bell>)>,
-    pub(crate) control: Control<P>,
+pub(crate) struct Assembly<H> {
+    pub(crate) desks: Vec<(Desk<H>, Arc<Bell>)>,
+    pub(crate) matchmakers: Vec<(Matchmaking, Arc<Bell>)>,
+    pub(crate) control: Control,
 }
 
 /// A shard's desk before all its seats are there.
-struct Prepared<P: Policy> {
-    colleague: Colleague<P>,
-    commands: Receiver<Command<P>>,
-    seats: Vec<Seat<P>>,
+struct Prepared {
+    colleague: Colleague,
+    commands: Receiver<Command>,
+    seats: Vec<Seat>,
 }
 
-impl<P: Policy, H: Host> Assembly<P, H> {
+impl<H: Host> Assembly<H> {
     /// So many shards, each with a host, and a matchmaker for each domain.
     pub(crate) fn new(
-        policy: &P,
+        rule: Rule,
         settings: &Settings,
         shards: usize,
-        hosts: impl FnOnce(&Control<P>) -> Vec<H>,
+        hosts: impl FnOnce(&Control) -> Vec<H>,
     ) -> Result<Self, RuntimeError> {
         let domains = settings.domains;
         if shards == 0 || domains == 0 || shards.max(domains.into()) > MOST_THREADS {
@@ -50,8 +50,8 @@ impl<P: Policy, H: Host> Assembly<P, H> {
         // Where all take turns on one thread, there is one to wake.
         let only = Arc::new(Bell::default());
         let bell = || if settings.together { Arc::clone(&only) } else { Arc::default() };
-        let mut desks: Vec<Prepared<P>> = (0..shards).map(|_| Prepared::new(bell())).collect();
-        let connect = |domain| connect(DomainId(domain), policy, settings, bell(), &cells, &mut desks);
+        let mut desks: Vec<Prepared> = (0..shards).map(|_| Prepared::new(bell())).collect();
+        let connect = |domain| connect(DomainId(domain), rule, settings, bell(), &cells, &mut desks);
         let (matchmakers, known): (Vec<_>, Vec<_>) = (0..domains).map(connect).unzip();
         let matchmakers = matchmakers
             .into_iter()
@@ -85,18 +85,18 @@ impl<P: Policy, H: Host> Assembly<P, H> {
 }
 
 /// Makes the matchmaker of a domain, and a seat in the domain for each shard.
-fn connect<P: Policy>(
+fn connect(
     domain: DomainId,
-    policy: &P,
+    rule: Rule,
     settings: &Settings,
     bell: Arc<Bell>,
     cells: &Arc<Cells>,
-    desks: &mut [Prepared<P>],
-) -> (Matchmaking<P>, Domain) {
+    desks: &mut [Prepared],
+) -> (Matchmaking, Domain) {
     // Only where one can be late, and the other does not know.
     let apart = !settings.together && settings.grace > Span::ZERO;
     let slack = if apart { Span::from_nanos(settings.notice.as_nanos() / 2) } else { Span::ZERO };
-    let board = Arc::new(Board::new());
+    let table = Arc::new(PressureTable::new());
     let shards = desks.len() as u32;
     let mut links = Vec::new();
     for (index, desk) in (0u16..).zip(desks) {
@@ -116,21 +116,21 @@ fn connect<P: Policy>(
             reports: reports_in,
             dirty: dirty_in,
             bell: Arc::clone(&bell),
-            board: Arc::clone(&board),
+            table: Arc::clone(&table),
             cells: Arc::clone(cells),
         };
-        let mut shard = Shard::new(settings.delays, index.into(), shards);
+        let mut shard = Shard::new(settings.delays, rule.margin, index.into(), shards);
         shard.be_brief(settings.notice);
-        desk.seats.push(Seat::new(domain, index, shard, policy.clone(), wires, slack));
+        desk.seats.push(Seat::new(domain, index, shard, wires, slack));
     }
-    let mut matchmaker = Matchmaker::new(policy.clone(), settings.delays);
+    let mut matchmaker = Matchmaker::new(rule, settings.delays);
     matchmaker.reserve(cells.len() as usize, settings.gpus.min(ID_LIMIT) as usize);
     let (commands, received) = mpsc::channel();
-    let part = Matchmaking::new(matchmaker, links, Arc::clone(cells), Arc::clone(&board), received);
-    (part, Domain { commands, bell, board })
+    let part = Matchmaking::new(matchmaker, links, Arc::clone(cells), Arc::clone(&table), received);
+    (part, Domain { commands, bell, table })
 }
 
-impl<P: Policy> Prepared<P> {
+impl Prepared {
     fn new(bell: Arc<Bell>) -> Self {
         let (sender, commands) = mpsc::channel();
         Prepared { colleague: Colleague::new(sender, bell), commands, seats: Vec::new() }

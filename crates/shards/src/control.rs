@@ -3,15 +3,15 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use downbeat_sched::{ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Policy, Pressure, Stance, Time};
+use downbeat_sched::{ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Pressure, Rule, Time};
 
 use crate::balance::{self, Placed};
 use crate::bell::Bell;
-use crate::board::Board;
 use crate::desk::{Colleague, Command};
 use crate::host::DomainId;
 use crate::matchmaking;
 use crate::posting::{CLASSES_PER_MODEL, Cells};
+use crate::pressure_table::PressureTable;
 use crate::settings::RuntimeError;
 use crate::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::sync::Arc;
 /// it: what is told is carried out in the turns that follow.
 ///
 /// What is told of one model is carried out in the order in which it was told, also while the model moves.
-pub struct Control<P: Policy>(Arc<Parts<P>>);
+pub struct Control(Arc<Parts>);
 
-struct Parts<P: Policy> {
-    desks: Vec<Colleague<P>>,
+struct Parts {
+    desks: Vec<Colleague>,
     domains: Vec<Domain>,
     cells: Arc<Cells>,
     /// By model.
@@ -34,7 +34,7 @@ struct Parts<P: Policy> {
 pub(crate) struct Domain {
     pub(crate) commands: Sender<matchmaking::Command>,
     pub(crate) bell: Arc<Bell>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) table: Arc<PressureTable>,
 }
 
 /// Where a model was put, and what it was told.
@@ -51,20 +51,20 @@ struct Home {
     removed: bool,
 }
 
-impl<P: Policy> Clone for Control<P> {
+impl Clone for Control {
     fn clone(&self) -> Self {
         Control(Arc::clone(&self.0))
     }
 }
 
-impl<P: Policy> std::fmt::Debug for Control<P> {
+impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Control").field("shards", &self.0.desks.len()).finish_non_exhaustive()
     }
 }
 
-impl<P: Policy> Control<P> {
-    pub(crate) fn new(desks: Vec<Colleague<P>>, domains: Vec<Domain>, cells: Arc<Cells>) -> Self {
+impl Control {
+    pub(crate) fn new(desks: Vec<Colleague>, domains: Vec<Domain>, cells: Arc<Cells>) -> Self {
         let homes = Mutex::new(vec![None; cells.len() as usize]);
         Control(Arc::new(Parts { desks, domains, cells, homes }))
     }
@@ -244,13 +244,13 @@ impl<P: Policy> Control<P> {
     }
 
     /// Follows another rule on a class of devices from now on.
-    pub fn follow(&self, domain: DomainId, class: ClassId, stance: Stance) -> Result<(), RuntimeError> {
-        self.tell_matchmaker(domain, matchmaking::Command::Follow { class, stance })
+    pub fn follow(&self, domain: DomainId, class: ClassId, rule: Rule) -> Result<(), RuntimeError> {
+        self.tell_matchmaker(domain, matchmaking::Command::Follow { class, rule })
     }
 
     /// How hard a class of a domain is pressed, as its matchmaker last said.
     pub fn pressure(&self, domain: DomainId, class: ClassId) -> Result<Pressure, RuntimeError> {
-        Ok(self.domain(domain)?.board.pressure(class))
+        Ok(self.domain(domain)?.table.pressure(class))
     }
 
     /// Ends all turns. What waits or runs is left as it is.
@@ -271,7 +271,7 @@ impl<P: Policy> Control<P> {
         }
     }
 
-    fn tell(&self, model: ModelId, home: &mut Home, command: Command<P>) {
+    fn tell(&self, model: ModelId, home: &mut Home, command: Command) {
         if self.is_settled(model, home)
             && let Some(shard) = self.0.cells.of(model).home()
         {

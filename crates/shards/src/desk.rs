@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use downbeat_sched::{
-    ClassId, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Span, Time,
+    ClassId, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Request, Span, Time,
 };
 
 use crate::bell::Bell;
@@ -15,7 +15,7 @@ use crate::seat::Seat;
 use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
 /// What a shard's thread is told by others than its host and its matchmakers.
-pub(crate) enum Command<P: Policy> {
+pub(crate) enum Command {
     Add {
         domain: DomainId,
         model: ModelId,
@@ -43,7 +43,7 @@ pub(crate) enum Command<P: Policy> {
     Adopt {
         domain: DomainId,
         model: ModelId,
-        moving: Moving<P>,
+        moving: Moving,
     },
     /// A request that came to the shard on which its model was before.
     Arrived(Request),
@@ -66,28 +66,28 @@ const COMMANDS: usize = 32;
 const ORDERS: usize = 64;
 
 /// A shard's thread: its seats in all domains, and its host.
-pub(crate) struct Desk<P: Policy, H> {
+pub(crate) struct Desk<H> {
     pub(crate) host: H,
-    pub(crate) seats: Vec<Seat<P>>,
+    pub(crate) seats: Vec<Seat>,
     /// By model: where it is.
     homes: Vec<Home>,
     inlet: Inlet,
     cells: Arc<Cells>,
-    commands: Receiver<Command<P>>,
+    commands: Receiver<Command>,
     called: Arc<AtomicBool>,
-    colleagues: Vec<Colleague<P>>,
+    colleagues: Vec<Colleague>,
     grace: Span,
 }
 
 /// Another shard's thread.
-pub(crate) struct Colleague<P: Policy> {
-    commands: Sender<Command<P>>,
+pub(crate) struct Colleague {
+    commands: Sender<Command>,
     /// Whether there may be a command: cheaper to look at in every turn than the channel.
     pub(crate) called: Arc<AtomicBool>,
     pub(crate) bell: Arc<Bell>,
 }
 
-impl<P: Policy> Clone for Colleague<P> {
+impl Clone for Colleague {
     fn clone(&self) -> Self {
         Colleague {
             commands: self.commands.clone(),
@@ -97,12 +97,12 @@ impl<P: Policy> Clone for Colleague<P> {
     }
 }
 
-impl<P: Policy> Colleague<P> {
-    pub(crate) fn new(commands: Sender<Command<P>>, bell: Arc<Bell>) -> Self {
+impl Colleague {
+    pub(crate) fn new(commands: Sender<Command>, bell: Arc<Bell>) -> Self {
         Colleague { commands, called: Arc::default(), bell }
     }
 
-    pub(crate) fn tell(&self, command: Command<P>) {
+    pub(crate) fn tell(&self, command: Command) {
         // It only fails when that thread has ended, with everything else.
         if self.commands.send(command).is_ok() {
             self.called.store(true, Ordering::Release);
@@ -120,14 +120,14 @@ enum Home {
     Away(u16),
 }
 
-impl<P: Policy, H: Host> Desk<P, H> {
+impl<H: Host> Desk<H> {
     pub(crate) fn new(
         host: H,
-        seats: Vec<Seat<P>>,
+        seats: Vec<Seat>,
         cells: Arc<Cells>,
-        commands: Receiver<Command<P>>,
+        commands: Receiver<Command>,
         called: Arc<AtomicBool>,
-        colleagues: Vec<Colleague<P>>,
+        colleagues: Vec<Colleague>,
         grace: Span,
     ) -> Self {
         let homes = vec![Home::Unknown; cells.len() as usize];
@@ -310,7 +310,7 @@ impl<P: Policy, H: Host> Desk<P, H> {
         self.seats[seat].carry_out(now, at, grant, &mut self.host);
     }
 
-    fn command(&mut self, now: Time, command: Command<P>) {
+    fn command(&mut self, now: Time, command: Command) {
         match command {
             Command::Add { domain, model, spec, fresh } => match self.home(model) {
                 Home::Away(to) if !fresh => {

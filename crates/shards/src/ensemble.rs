@@ -1,6 +1,6 @@
 //! The turns of all shards and matchmakers one after the other, on one thread.
 
-use downbeat_sched::{Policy, Time};
+use downbeat_sched::{Rule, Time};
 
 use crate::assembly::Assembly;
 use crate::control::Control;
@@ -13,33 +13,33 @@ use crate::settings::{RuntimeError, Settings};
 ///
 /// In real time that is what a runtime does on a small machine ([`Settings::together`](crate::Settings::together)). In
 /// virtual time it is for tests that need the same result every time, and for benchmarks that count instructions.
-pub struct Ensemble<P: Policy, H>(Assembly<P, H>);
+pub struct Ensemble<H>(Assembly<H>);
 
 /// How often shards and matchmakers alternate before what comes in from outside is looked at again.
 const ROUNDS: usize = 4;
 
-impl<P: Policy, H: Host> Ensemble<P, H> {
+impl<H: Host> Ensemble<H> {
     /// A shard for each host, a matchmaker for each domain.
-    pub fn new(policy: &P, settings: &Settings, hosts: Vec<H>) -> Result<Self, RuntimeError> {
-        Self::with_hosts(policy, settings, hosts.len(), |_| hosts)
+    pub fn new(rule: Rule, settings: &Settings, hosts: Vec<H>) -> Result<Self, RuntimeError> {
+        Self::with_hosts(rule, settings, hosts.len(), |_| hosts)
     }
 
     /// The same where the hosts are to know the control.
     pub fn with_hosts(
-        policy: &P,
+        rule: Rule,
         settings: &Settings,
         shards: usize,
-        hosts: impl FnOnce(&Control<P>) -> Vec<H>,
+        hosts: impl FnOnce(&Control) -> Vec<H>,
     ) -> Result<Self, RuntimeError> {
-        Assembly::new(policy, settings, shards, hosts).map(Ensemble)
+        Assembly::new(rule, settings, shards, hosts).map(Ensemble)
     }
 
-    pub(crate) fn of(assembly: Assembly<P, H>) -> Self {
+    pub(crate) fn of(assembly: Assembly<H>) -> Self {
         Ensemble(assembly)
     }
 
     /// Where models and devices are added and removed.
-    pub fn control(&self) -> &Control<P> {
+    pub fn control(&self) -> &Control {
         &self.0.control
     }
 

@@ -26,8 +26,6 @@ mod assembly;
 #[cfg(not(loom))]
 mod balance;
 #[cfg(not(loom))]
-mod board;
-#[cfg(not(loom))]
 mod clock;
 #[cfg(not(loom))]
 mod control;
@@ -47,6 +45,8 @@ mod message;
 mod pin;
 #[cfg(not(loom))]
 mod posting;
+#[cfg(not(loom))]
+mod pressure_table;
 #[cfg(not(loom))]
 mod rhythm;
 #[cfg(not(loom))]

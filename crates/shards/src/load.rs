@@ -13,7 +13,7 @@ mod tests;
 use std::thread;
 use std::time::Duration;
 
-use downbeat_sched::{Adaptive, ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Span, Time};
+use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Rule, Span, Time};
 use serde::Serialize;
 
 use crate::clock::{self, Clock};
@@ -118,7 +118,7 @@ impl Load {
         let hosts = (0u16..).zip(&placed).map(|(index, models)| {
             Generator::new(self, index, models, &weights, begin, Arc::clone(&devices), account.clone())
         });
-        let runtime = Runtime::start(&Adaptive, &settings, clock, hosts.collect())?;
+        let runtime = Runtime::start(Rule::ADAPTIVE, &settings, clock, hosts.collect())?;
         for (shard, models) in placed.iter().enumerate() {
             for &model in models {
                 let spec = ModelSpec::new([(ClassId(0), profile.clone())]);

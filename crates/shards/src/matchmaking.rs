@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 
-use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Matchmaker, ModelId, Policy, Stance, Time};
+use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Matchmaker, ModelId, Rule, Time};
 
 use crate::bell::Bell;
-use crate::board::Board;
 use crate::message::{Dirty, Order, Report};
 use crate::posting::{Cells, Posting};
+use crate::pressure_table::PressureTable;
 use crate::rhythm::Rhythm;
 use crate::ring::{Consumer, Producer};
 use crate::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     },
     Follow {
         class: ClassId,
-        stance: Stance,
+        rule: Rule,
     },
     Stop,
 }
@@ -57,11 +57,11 @@ pub(crate) struct Link {
 }
 
 /// The thread of a matchmaker.
-pub(crate) struct Matchmaking<P: Policy> {
-    matchmaker: Matchmaker<P>,
+pub(crate) struct Matchmaking {
+    matchmaker: Matchmaker,
     links: Vec<Link>,
     cells: Arc<Cells>,
-    board: Arc<Board>,
+    table: Arc<PressureTable>,
     commands: Receiver<Command>,
     /// By model: how often it was granted a device. What it posts before it has seen the last grant is of no interest.
     granted: Vec<u32>,
@@ -76,12 +76,12 @@ pub(crate) struct Matchmaking<P: Policy> {
     classes: u16,
 }
 
-impl<P: Policy> Matchmaking<P> {
+impl Matchmaking {
     pub(crate) fn new(
-        matchmaker: Matchmaker<P>,
+        matchmaker: Matchmaker,
         links: Vec<Link>,
         cells: Arc<Cells>,
-        board: Arc<Board>,
+        table: Arc<PressureTable>,
         commands: Receiver<Command>,
     ) -> Self {
         let models = cells.len() as usize;
@@ -89,7 +89,7 @@ impl<P: Policy> Matchmaking<P> {
             matchmaker,
             links,
             cells,
-            board,
+            table,
             commands,
             granted: vec![0; models],
             shards: vec![0; models],
@@ -219,11 +219,11 @@ impl<P: Policy> Matchmaking<P> {
                     self.links[(batch.0 % shards) as usize].order(Order::Lost(batch));
                 }
             }
-            Command::Follow { class, stance } => self.matchmaker.follow(class, stance),
+            Command::Follow { class, rule } => self.matchmaker.follow(class, rule),
             Command::Stop => return,
         }
-        if self.matchmaker.present() != self.board.present() {
-            self.board.publish_present(self.matchmaker.present());
+        if self.matchmaker.present() != self.table.present() {
+            self.table.publish_present(self.matchmaker.present());
             self.links.iter_mut().for_each(|link| link.news = true);
         }
     }
@@ -234,7 +234,7 @@ impl<P: Policy> Matchmaking<P> {
         // Also of those that have none any more: that some are needed is news to who scales.
         self.classes = self.classes.max(present as u16);
         for class in (0..self.classes).map(ClassId) {
-            self.board.publish(class, &self.matchmaker.pressure(class));
+            self.table.publish(class, &self.matchmaker.pressure(class));
         }
     }
 }

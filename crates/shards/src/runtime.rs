@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::thread::{self, JoinHandle};
 
-use downbeat_sched::{GpuOrder, Policy};
+use downbeat_sched::Rule;
 
 use crate::assembly::Assembly;
 use crate::clock::Clock;
@@ -21,47 +21,35 @@ use crate::settings::{RuntimeError, Settings};
 /// candidates go there through a mailbox for each model in which the latest wins, grants come back through bounded
 /// queues.
 #[derive(Debug)]
-pub struct Runtime<P: Policy, H> {
-    control: Control<P>,
+pub struct Runtime<H> {
+    control: Control,
     shards: Vec<JoinHandle<Vec<H>>>,
     matchmakers: Vec<JoinHandle<()>>,
 }
 
-impl<P: Policy, H> Deref for Runtime<P, H> {
-    type Target = Control<P>;
+impl<H> Deref for Runtime<H> {
+    type Target = Control;
 
-    fn deref(&self) -> &Control<P> {
+    fn deref(&self) -> &Control {
         &self.control
     }
 }
 
-impl<P: Policy + Send + 'static, H: Host> Runtime<P, H> {
+impl<H: Host> Runtime<H> {
     /// Starts a shard for each host, and a matchmaker for each domain. Nothing is there yet: no models, no devices.
-    pub fn start(policy: &P, settings: &Settings, clock: Clock, hosts: Vec<H>) -> Result<Self, RuntimeError>
-    where
-        P::Drop: Send,
-        P::Order: Send,
-        P::Guard: Send,
-        <P::Order as GpuOrder>::Idle: Send,
-    {
-        Self::start_with(policy, settings, clock, hosts.len(), |_| hosts)
+    pub fn start(rule: Rule, settings: &Settings, clock: Clock, hosts: Vec<H>) -> Result<Self, RuntimeError> {
+        Self::start_with(rule, settings, clock, hosts.len(), |_| hosts)
     }
 
     /// The same where the hosts are to know the control.
     pub fn start_with(
-        policy: &P,
+        rule: Rule,
         settings: &Settings,
         clock: Clock,
         shards: usize,
-        hosts: impl FnOnce(&Control<P>) -> Vec<H>,
-    ) -> Result<Self, RuntimeError>
-    where
-        P::Drop: Send,
-        P::Order: Send,
-        P::Guard: Send,
-        <P::Order as GpuOrder>::Idle: Send,
-    {
-        let assembly = Assembly::new(policy, settings, shards, hosts)?;
+        hosts: impl FnOnce(&Control) -> Vec<H>,
+    ) -> Result<Self, RuntimeError> {
+        let assembly = Assembly::new(rule, settings, shards, hosts)?;
         let control = assembly.control.clone();
         let mut processors = pin::processors(settings.pin);
         let (mut shards, mut matchmakers) = (Vec::new(), Vec::new());

@@ -1,15 +1,15 @@
 //! A shard's place in one domain: its models there, and the way to the matchmaker.
 
 use downbeat_sched::{
-    ClassSet, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Policy, Request, Sent, Shard, Span,
-    Taken, Time,
+    ClassSet, Grant, LatencyProfile, ModelId, ModelSpec, Moving, Outcome, Request, Sent, Shard, Span, Taken,
+    Time,
 };
 
 use crate::bell::Bell;
-use crate::board::{Board, Horizon};
 use crate::host::{DomainId, Finished, Host, Launch};
 use crate::message::{Dirty, Order, Report};
 use crate::posting::Cells;
+use crate::pressure_table::{CachedPressure, PressureTable};
 use crate::ring::{Consumer, Producer};
 use crate::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::sync::Arc;
 const SWEEP: u32 = 64;
 
 /// A shard's place in one domain.
-pub(crate) struct Seat<P: Policy> {
+pub(crate) struct Seat {
     pub(crate) domain: DomainId,
     /// The number of the shard's thread.
     index: u16,
-    shard: Shard<P>,
-    horizon: Horizon<P>,
+    shard: Shard,
+    pressure_cache: CachedPressure,
     wires: Wires,
     /// Models that are to make a new offer, each once.
     touched: Vec<ModelId>,
@@ -42,25 +42,18 @@ pub(crate) struct Wires {
     pub(crate) reports: Producer<Report>,
     pub(crate) dirty: Producer<Dirty>,
     pub(crate) bell: Arc<Bell>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) table: Arc<PressureTable>,
     pub(crate) cells: Arc<Cells>,
 }
 
-impl<P: Policy> Seat<P> {
-    pub(crate) fn new(
-        domain: DomainId,
-        index: u16,
-        shard: Shard<P>,
-        policy: P,
-        wires: Wires,
-        slack: Span,
-    ) -> Seat<P> {
+impl Seat {
+    pub(crate) fn new(domain: DomainId, index: u16, shard: Shard, wires: Wires, slack: Span) -> Seat {
         let is_touched = vec![false; wires.cells.len() as usize];
         Seat {
             domain,
             index,
             shard,
-            horizon: Horizon::new(policy),
+            pressure_cache: CachedPressure::default(),
             wires,
             touched: Vec::new(),
             is_touched,
@@ -103,11 +96,11 @@ impl<P: Policy> Seat<P> {
         }
     }
 
-    pub(crate) fn give_away(&mut self, model: ModelId) -> Option<Moving<P>> {
+    pub(crate) fn give_away(&mut self, model: ModelId) -> Option<Moving> {
         self.shard.give_away(model)
     }
 
-    pub(crate) fn adopt(&mut self, model: ModelId, moving: Moving<P>) {
+    pub(crate) fn adopt(&mut self, model: ModelId, moving: Moving) {
         self.shard.adopt(model, moving);
         self.wires.cells.of(model).set_home(Some(self.index));
         self.touch(model);
@@ -213,7 +206,7 @@ impl<P: Policy> Seat<P> {
     #[inline]
     pub(crate) fn settle<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
         let quiet = self.touched.is_empty() && !self.news && self.wake_at() > now;
-        if quiet && !self.horizon.is_stale(now, &self.wires.board) {
+        if quiet && !self.pressure_cache.is_stale(now, &self.wires.table) {
             return false;
         }
         self.make_offers(now, host)
@@ -221,8 +214,8 @@ impl<P: Policy> Seat<P> {
 
     #[inline(never)]
     fn make_offers<H: Host>(&mut self, now: Time, host: &mut H) -> bool {
-        if self.horizon.is_stale(now, &self.wires.board) {
-            self.horizon.read(now, &self.wires.board);
+        if self.pressure_cache.is_stale(now, &self.wires.table) {
+            self.pressure_cache.read(now, &self.wires.table);
             self.notice_classes();
         }
         if self.sweep.is_some() {
@@ -250,7 +243,7 @@ impl<P: Policy> Seat<P> {
 
     /// Looks whether a class has got its first device or lost its last: then models have to know, some in each turn.
     fn notice_classes(&mut self) {
-        let changed = self.shard.set_present(self.horizon.present());
+        let changed = self.shard.set_present(self.pressure_cache.present());
         if changed.bits() != 0 {
             let so_far = self.sweep.map_or(ClassSet::default(), |(_, classes)| classes);
             // What changed before is told again from the beginning, which harms nobody.
@@ -281,7 +274,7 @@ impl<P: Policy> Seat<P> {
 
     fn offer<H: Host>(&mut self, now: Time, model: ModelId, host: &mut H) {
         let lately = self.shard.lately(model);
-        let Some(offer) = self.shard.offer(now - self.slack, model, &self.horizon) else { return };
+        let Some(offer) = self.shard.offer(now - self.slack, model, &self.pressure_cache) else { return };
         for &request in &offer.expired {
             host.answer(now, model, request, Outcome::Expired);
         }

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use downbeat_sched::{
-    Adaptive, ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request, RequestId,
-    Span, Stance, Time,
+    ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, RULES, Request, RequestId, Rule,
+    Span, Time,
 };
 use downbeat_shards::{DomainId, Ensemble, Finished, Host, Inlet, Launch, Settings};
 use rand::{RngExt, SeedableRng};
@@ -54,7 +54,7 @@ impl Host for Desk {
 }
 
 struct Stage {
-    ensemble: Ensemble<Adaptive, Desk>,
+    ensemble: Ensemble<Desk>,
     random: Xoshiro256PlusPlus,
     now: Time,
     next: u64,
@@ -70,7 +70,7 @@ impl Stage {
     fn new(seed: u64) -> Stage {
         let hosts = (0..SHARDS).map(|_| Desk::default()).collect();
         let settings = Settings { models: MODELS, gpus: GPUS, ..Settings::default() };
-        let ensemble = Ensemble::new(&Adaptive, &settings, hosts).unwrap();
+        let ensemble = Ensemble::new(Rule::ADAPTIVE, &settings, hosts).unwrap();
         for gpu in (0..GPUS).map(GpuId) {
             ensemble.control().join(DOMAIN, gpu, CLASS).unwrap();
         }
@@ -183,11 +183,11 @@ fn a_device_that_leaves_says_so_after_the_batch_that_was_on_its_way_to_it() {
 #[test]
 fn the_rule_that_a_class_is_to_follow_is_on_the_board() {
     let mut stage = Stage::new(3);
-    let followed = |stage: &Stage| stage.ensemble.control().pressure(DOMAIN, CLASS).unwrap().stance;
-    assert_eq!(followed(&stage), Stance::Own);
-    for stance in Stance::ALL {
-        stage.ensemble.control().follow(DOMAIN, CLASS, stance).unwrap();
+    let followed = |stage: &Stage| stage.ensemble.control().pressure(DOMAIN, CLASS).unwrap().rule;
+    assert_eq!(followed(&stage), Rule::ADAPTIVE);
+    for rule in RULES {
+        stage.ensemble.control().follow(DOMAIN, CLASS, rule).unwrap();
         stage.settle();
-        assert_eq!(followed(&stage), stance);
+        assert_eq!(followed(&stage), rule);
     }
 }

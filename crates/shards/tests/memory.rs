@@ -4,8 +4,8 @@
 #![allow(clippy::print_stdout, reason = "the figures are worth knowing")]
 
 use downbeat_sched::{
-    Adaptive, ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request, RequestId,
-    Span, Time,
+    ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request, RequestId, Rule, Span,
+    Time,
 };
 use downbeat_shards::{DomainId, Ensemble, Finished, Host, Inlet, Launch, Settings};
 
@@ -57,11 +57,11 @@ fn a_model_and_a_queued_request_cost_what_they_may() {
     let settings = |models| Settings { models, gpus: 64, ..Settings::default() };
     let without = {
         let before = bytes();
-        let _empty = Ensemble::new(&Adaptive, &settings(1), vec![Prepared::default()]).unwrap();
+        let _empty = Ensemble::new(Rule::ADAPTIVE, &settings(1), vec![Prepared::default()]).unwrap();
         bytes() - before
     };
     let before = bytes();
-    let mut ensemble = Ensemble::new(&Adaptive, &settings(MODELS), vec![Prepared::default()]).unwrap();
+    let mut ensemble = Ensemble::new(Rule::ADAPTIVE, &settings(MODELS), vec![Prepared::default()]).unwrap();
     let control = ensemble.control().clone();
     // As in the measurements of others: batches of up to 128.
     let profile = LatencyProfile::linear(1.082, 5.204, 128).unwrap();

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use downbeat_sched::{
-    Adaptive, ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request,
-    RequestId, Span, Time,
+    ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request, RequestId, Rule,
+    Span, Time,
 };
 use downbeat_shards::{Clock, DomainId, Finished, Host, Inlet, Launch, Runtime, Settings};
 use rand::{RngExt, SeedableRng};
@@ -133,7 +133,7 @@ fn stress(seed: u64, shards: usize, arrange: impl FnOnce(&mut Settings)) {
         ..Settings::default()
     };
     arrange(&mut settings);
-    let runtime = Runtime::start(&Adaptive, &settings, clock, hosts).unwrap();
+    let runtime = Runtime::start(Rule::ADAPTIVE, &settings, clock, hosts).unwrap();
     let domain_of = |number: u32| DomainId((number % u32::from(DOMAINS)) as u16);
     for model in 0..MODELS {
         runtime.add_model(domain_of(model), ModelId(model), spec(&mut random), 0.0).unwrap();

@@ -125,7 +125,7 @@ impl<P: Policy> Domains<P> {
             }
             // The simulator's profiles stay as they are, and each domain decides for itself what to follow; its clock
             // rings for all.
-            Event::ProfileChanged { .. } | Event::StanceChanged { .. } | Event::Timer => return None,
+            Event::ProfileChanged { .. } | Event::RuleChanged { .. } | Event::Timer => return None,
         })
     }
 

@@ -7,7 +7,9 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use self::core::{CoreSettings, Rule};
+use downbeat_sched::Rule;
+
+use self::core::CoreSettings;
 use crate::domains;
 use crate::policy::{Cluster, Policy};
 use crate::report::RunReport;
@@ -48,25 +50,25 @@ const ENTRIES: [Entry; 9] = [
     Entry {
         name: "adaptive",
         about: "Downbeat's own: deferral while the spare GPUs can make up for it",
-        default: || Kind::Core(CoreSettings::new(Rule::Adaptive)),
+        default: || Kind::Core(CoreSettings::Portfolio),
         grid: Vec::new,
     },
     Entry {
         name: "guarded",
         about: "deferral whose windows open earlier by k times the work waiting per GPU",
-        default: || Kind::Core(CoreSettings::new(Rule::Guarded { k: 2.0 })),
+        default: || Kind::Core(CoreSettings::Fixed(Rule::guarded(2.0))),
         grid: Vec::new,
     },
     Entry {
         name: "deferred",
         about: "Symphony's rule: a batch waits while one more request could join for free",
-        default: || Kind::Core(CoreSettings::new(Rule::Deferred)),
+        default: || Kind::Core(CoreSettings::Fixed(Rule::DEFERRED)),
         grid: Vec::new,
     },
     Entry {
         name: "eager",
         about: "whenever a GPU is idle it starts the most urgent batch",
-        default: || Kind::Core(CoreSettings::new(Rule::Eager)),
+        default: || Kind::Core(CoreSettings::Fixed(Rule::EAGER)),
         grid: Vec::new,
     },
     Entry {

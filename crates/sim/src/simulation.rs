@@ -7,10 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use downbeat_sched::{
-    Action, ClassId, Event, GpuId, ModelId, ModelSpec, Priority, Request, Scheduler, Span, Time,
+    Action, ClassId, Event, GpuId, ModelId, ModelSpec, PortfolioScheduler, Priority, Request, Scheduler,
+    Span, Time,
 };
-
-use downbeat_understudy::Company;
 
 use crate::account::Account;
 use crate::devices::{Devices, Executed};
@@ -45,15 +44,15 @@ pub fn simulate<P: Policy>(
     simulation.finish(name, seed)
 }
 
-impl<P: downbeat_sched::Policy> Policy for Scheduler<P> {
+impl Policy for Scheduler {
     fn handle(&mut self, now: Time, event: Event, out: &mut Outbox) {
         Scheduler::handle(self, now, event, &mut out.actions);
     }
 }
 
-impl Policy for Company {
+impl Policy for PortfolioScheduler {
     fn handle(&mut self, now: Time, event: Event, out: &mut Outbox) {
-        Company::handle(self, now, event, &mut out.actions);
+        PortfolioScheduler::handle(self, now, event, &mut out.actions);
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::Matchmaker;
 use crate::fleet::Sent;
-use crate::policy::Policy;
 use crate::{BatchId, CLASS_LIMIT, ClassId, ClassSet, GpuId, ID_LIMIT, Time};
 
-impl<P: Policy> Matchmaker<P> {
+impl Matchmaker {
     /// The classes of which there is a device that takes work.
     pub fn present(&self) -> ClassSet {
         self.present

@@ -2,36 +2,35 @@
 
 use super::Matchmaker;
 use crate::candidate::Candidate;
-use crate::policy::{IdleGpus, Policy, Pressure};
 use crate::pool::Pool;
-use crate::{ClassId, GpuId, ModelId, Time};
+use crate::{ClassId, GpuId, ModelId, Pressure, Time};
 
-impl<P: Policy> Matchmaker<P> {
+impl Matchmaker {
     /// Moves the models whose window is open by now from `pending` to `open`; or to `held`, as long as it is not open
     /// on the last idle device.
     #[inline]
     pub(super) fn open_windows(&mut self, class: ClassId, now: Time) {
-        let Matchmaker { policy, pools, posted, .. } = self;
+        let Matchmaker { pools, posted, .. } = self;
         let pool = &mut pools[class.0 as usize];
         while let Some((until, model)) = pool.held.peek()
             && let Some(candidate) = posted[model as usize].on(class)
             && until <= now
         {
             pool.held.remove(model);
-            pool.open(policy, model, candidate);
+            pool.open(model, candidate);
         }
         while let Some((frontrun, model)) = pool.pending.peek()
             && let Some(candidate) = posted[model as usize].on(class)
         {
-            if frontrun > now && frontrun - pool.head_start(policy, model, candidate.latency) > now {
+            if frontrun > now && frontrun - pool.head_start(model, candidate.latency) > now {
                 break;
             }
             pool.pending.remove(model);
-            let until = held_until(policy, pool, candidate);
+            let until = held_until(pool, candidate);
             if until > now {
                 pool.held.set(model, until);
             } else {
-                pool.open(policy, model, candidate);
+                pool.open(model, candidate);
             }
         }
     }
@@ -42,7 +41,7 @@ impl<P: Policy> Matchmaker<P> {
         let held_until = pool.held.peek().map(|(until, _)| until);
         let next = pool.pending.peek().and_then(|(frontrun, model)| {
             let candidate = self.posted[model as usize].on(class)?;
-            Some(frontrun - pool.head_start(&self.policy, model, candidate.latency))
+            Some(frontrun - pool.head_start(model, candidate.latency))
         });
         next.into_iter().chain(held_until).min()
     }
@@ -68,11 +67,11 @@ impl<P: Policy> Matchmaker<P> {
 /// Until when a candidate whose window is open may not have the last idle device: the past where nobody would miss it.
 ///
 /// Nobody is held for the sake of a lower level, nor where there is no other device to wait for.
-fn held_until<P: Policy>(policy: &P, pool: &mut Pool<P>, candidate: &Candidate) -> Time {
+fn held_until(pool: &mut Pool, candidate: &Candidate) -> Time {
     let Candidate { frontrun, latency, priority, .. } = *candidate;
     let Pressure { gpus, patience, .. } = *pool.pressure();
     if gpus > 1 && latency > patience && pool.level_of_least_patient() <= priority {
-        frontrun - pool.head_start_on_last(policy, latency)
+        frontrun - pool.head_start_on_last(latency)
     } else {
         Time::ZERO
     }

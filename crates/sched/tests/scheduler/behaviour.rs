@@ -3,7 +3,6 @@
 mod classes;
 mod devices;
 mod drops;
-mod last_device;
 mod models;
 mod needs;
 mod priorities;
@@ -15,21 +14,15 @@ use downbeat_sched::*;
 use crate::cluster::{TestCluster, linear};
 
 /// The paper's rule, giving up only what is lost.
-fn deferred() -> Deferred<TimeoutDrop, SmallestId> {
-    Deferred::new()
-}
-
-fn eager() -> Eager<TimeoutDrop, SmallestId> {
-    Eager::new()
-}
+const DEFERRED: Rule = Rule::DEFERRED.with_drop(DropRule::Timeout);
 
 /// `gpus` devices of one class, and one model of l(b) = b + 5 ms for batches of up to 32.
-fn one_model<P: Policy>(policy: P, gpus: u32) -> TestCluster<P> {
-    one_model_with_delays(policy, gpus, Delays::default())
+fn one_model(rule: Rule, gpus: u32) -> TestCluster {
+    one_model_with_delays(rule, gpus, Delays::default())
 }
 
-fn one_model_with_delays<P: Policy>(policy: P, gpus: u32, delays: Delays) -> TestCluster<P> {
-    let mut cluster = TestCluster::new(policy, delays);
+fn one_model_with_delays(rule: Rule, gpus: u32, delays: Delays) -> TestCluster {
+    let mut cluster = TestCluster::new(rule, delays);
     cluster.add_model(ModelId(0), on_class_0(1.0, 5.0, 32));
     for gpu in 0..gpus {
         cluster.join(GpuId(gpu), ClassId(0));

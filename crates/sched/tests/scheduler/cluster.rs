@@ -8,9 +8,10 @@ use downbeat_sched::*;
 ///
 /// It executes starts, fires timers, and asserts after every event what must always hold. Everything it knows, it
 /// knows from the actions: it never looks inside the scheduler.
-pub(crate) struct TestCluster<P: Policy> {
+pub(crate) struct TestCluster {
     pub(crate) now: Time,
-    scheduler: Scheduler<P>,
+    scheduler: Scheduler,
+    learns_margin: bool,
     delays: Delays,
     models: BTreeMap<ModelId, BTreeMap<ClassId, LatencyProfile>>,
     default_priorities: BTreeMap<ModelId, Priority>,
@@ -81,11 +82,12 @@ pub(crate) fn linear(alpha_ms: f64, beta_ms: f64, max_batch: u32) -> LatencyProf
     LatencyProfile::linear(alpha_ms, beta_ms, max_batch).expect("valid coefficients")
 }
 
-impl<P: Policy> TestCluster<P> {
-    pub(crate) fn new(policy: P, delays: Delays) -> Self {
+impl TestCluster {
+    pub(crate) fn new(rule: Rule, delays: Delays) -> Self {
         TestCluster {
             now: Time::ZERO,
-            scheduler: Scheduler::new(policy, delays),
+            scheduler: Scheduler::new(rule, delays),
+            learns_margin: rule.margin,
             delays,
             models: BTreeMap::new(),
             default_priorities: BTreeMap::new(),
@@ -122,8 +124,8 @@ impl<P: Policy> TestCluster<P> {
         self.tell(Event::ModelDraining { model });
     }
 
-    pub(crate) fn follow(&mut self, class: ClassId, stance: Stance) {
-        self.tell(Event::StanceChanged { class, stance });
+    pub(crate) fn follow(&mut self, class: ClassId, rule: Rule) {
+        self.tell(Event::RuleChanged { class, rule });
     }
 
     pub(crate) fn join(&mut self, gpu: GpuId, class: ClassId) {
@@ -392,7 +394,7 @@ impl<P: Policy> TestCluster<P> {
 
     /// The longest that a batch may be expected to take.
     fn stretch(&self, latency: Span) -> Span {
-        let margin = if P::LEARNS_MARGIN { 0.05 * f64::from(self.late) } else { 0.0 };
+        let margin = if self.learns_margin { 0.05 * f64::from(self.late) } else { 0.0 };
         latency + Span::from_millis_f64(margin * latency.as_millis_f64())
     }
 

@@ -11,32 +11,30 @@ const MODELS: u32 = 4;
 const GPUS: u32 = 4;
 
 /// A random life of a small cluster: traffic of up to `widest` rows, cancellations, devices that come, go, fail and are
-/// late, models that change. All random numbers come from `seed`. The first of `stances` is followed everywhere; of
-/// several, now and then another.
-fn live<P: Policy>(policy: P, stances: &[Stance], seed: u64, classes: u16, widest: u32) -> TestCluster<P> {
+/// late, models that change. All random numbers come from `seed`. Now and then, another of `rules` is followed.
+fn live(rules: &[Rule], seed: u64, classes: u16, widest: u32) -> TestCluster {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let delays = match random.random_range(0..3) {
         0 => Delays::default(),
         1 => Delays { control: Span::from_micros(100), data: Span::from_micros(50) },
         _ => Delays { control: Span::from_millis(1), data: Span::from_micros(500) },
     };
-    let mut cluster = TestCluster::new(policy, delays);
+    let mut cluster = TestCluster::new(rules[0], delays);
     for model in 0..MODELS {
         cluster.add_model(ModelId(model), random_spec(&mut random, classes));
     }
     for gpu in 0..GPUS {
         cluster.join(GpuId(gpu), ClassId(random.random_range(0..classes)));
     }
-    (0..classes).for_each(|class| cluster.follow(ClassId(class), stances[0]));
     let faults = random.random_bool(0.7);
     let busy = random.random_range(0.2..4.0);
     let mut next_id = 0;
     for _ in 0..random.random_range(50..400) {
         let pause = Span::from_micros(random.random_range(0..4_000));
         cluster.run_until(cluster.now + Span::from_nanos((pause.as_nanos() as f64 / busy) as u64));
-        if stances.len() > 1 && random.random_bool(0.05) {
+        if rules.len() > 1 && random.random_bool(0.05) {
             let class = ClassId(random.random_range(0..classes));
-            cluster.follow(class, stances[random.random_range(0..stances.len())]);
+            cluster.follow(class, rules[random.random_range(0..rules.len())]);
         }
         let gpu = GpuId(random.random_range(0..GPUS));
         let model = ModelId(random.random_range(0..MODELS));
@@ -89,84 +87,48 @@ fn random_profile(random: &mut Xoshiro256PlusPlus) -> LatencyProfile {
 }
 
 /// The checks themselves are in [`TestCluster`]; here two runs of the same life must agree to the bit.
-fn holds<P: Policy>(policy: &P, seed: u64) -> Result<(), TestCaseError> {
-    holds_with(policy, &[Stance::Own], seed)
-}
-
-fn holds_with<P: Policy>(policy: &P, stances: &[Stance], seed: u64) -> Result<(), TestCaseError> {
+fn holds(rules: &[Rule], seed: u64) -> Result<(), TestCaseError> {
     for (classes, widest) in [(1, 1), (3, 1), (1, 6), (1, 45), (3, 45)] {
-        let first = live(policy.clone(), stances, seed, classes, widest);
-        let again = live(policy.clone(), stances, seed, classes, widest);
+        let first = live(rules, seed, classes, widest);
+        let again = live(rules, seed, classes, widest);
         prop_assert_eq!(first.log, again.log, "a replay differs");
     }
     Ok(())
 }
 
-/// Under a stance, `adaptive` does what that rule does, at the same times, whatever it calls the reason. A margin that
-/// it learned from late batches sets it apart: such lives are left out.
-fn follows<P: Policy>(policy: &P, stance: Stance, seed: u64) -> Result<(), TestCaseError> {
-    let deeds = |log: Vec<(Time, Action, Vec<RequestId>)>| -> Vec<_> {
-        let nameless = |action| match action {
-            Action::Start(start) => Action::Start(Start { reason: Release::Window, ..start }),
-            action => action,
-        };
-        log.into_iter().map(|(at, action, requests)| (at, nameless(action), requests)).collect()
-    };
-    for (classes, widest) in [(1, 1), (3, 1), (1, 6), (1, 45), (3, 45)] {
-        let (itself, followed) = (
-            live(policy.clone(), &[Stance::Own], seed, classes, widest),
-            live(Adaptive, &[stance], seed, classes, widest),
-        );
-        if followed.late == 0 {
-            prop_assert_eq!(deeds(itself.log), deeds(followed.log), "under {}", stance);
-        }
-    }
-    Ok(())
-}
+/// Rules as the portfolio has them, Downbeat's own first.
+const RULES: [Rule; 4] =
+    [Rule::ADAPTIVE, Rule::DEFERRED, Rule::guarded(2.0), Rule::EAGER.with_drop(DropRule::Window)];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn every_request_leaves_once_and_no_device_is_wronged_under_deferral_with_window_drop(seed: u64) {
-        holds(&Deferred::<WindowDrop, SmallestId>::new(), seed)?;
-    }
-
-    #[test]
-    fn every_request_leaves_once_and_no_device_is_wronged_under_deferral_with_timeout_drop(seed: u64) {
-        holds(&Deferred::<TimeoutDrop, EarliestFree>::new(), seed)?;
+    fn every_request_leaves_once_and_no_device_is_wronged_under_deferral(seed: u64) {
+        holds(&[Rule::DEFERRED], seed)?;
+        holds(&[Rule::DEFERRED.with_drop(DropRule::Timeout).with_order(GpuOrder::EarliestFree)], seed)?;
     }
 
     #[test]
     fn every_request_leaves_once_and_no_device_is_wronged_under_guarded_deferral(seed: u64, k in 0.0..8.0) {
-        holds(&Guarded::<WindowDrop, SmallestId>::new(k), seed)?;
-        holds(&Guarded::<TimeoutDrop, SmallestId>::new(k), seed)?;
+        holds(&[Rule::guarded(k)], seed)?;
+        holds(&[Rule::guarded(k).with_drop(DropRule::Timeout)], seed)?;
     }
 
     #[test]
-    fn every_request_leaves_once_and_no_device_is_wronged_under_the_adaptive_policy(seed: u64) {
-        holds(&Adaptive, seed)?;
+    fn every_request_leaves_once_and_no_device_is_wronged_under_the_adaptive_rule(seed: u64) {
+        holds(&[Rule::ADAPTIVE], seed)?;
     }
 
     #[test]
-    fn every_request_leaves_once_and_no_device_is_wronged_while_adaptive_changes_its_stance(seed: u64) {
-        holds_with(&Adaptive, &Stance::ALL, seed)?;
-    }
-
-    #[test]
-    fn under_another_stance_adaptive_does_what_that_rule_does(seed: u64) {
-        follows(&Deferred::<WindowDrop, SmallestId>::new(), Stance::Deferred, seed)?;
-        follows(&Deferred::<TimeoutDrop, SmallestId>::new(), Stance::Lenient, seed)?;
-        for (k, stance) in [(1.0, Stance::Guarded1), (2.0, Stance::Guarded2), (4.0, Stance::Guarded4)] {
-            follows(&Guarded::<WindowDrop, SmallestId>::new(k), stance, seed)?;
-        }
-        follows(&Eager::<WindowDrop, SmallestId>::new(), Stance::Eager, seed)?;
+    fn every_request_leaves_once_and_no_device_is_wronged_while_the_rule_changes(seed: u64) {
+        holds(&RULES, seed)?;
     }
 
     #[test]
     fn every_request_leaves_once_and_no_device_is_wronged_under_eager_dispatch(seed: u64) {
-        holds(&Eager::<TimeoutDrop, SmallestId>::new(), seed)?;
-        holds(&Eager::<WindowDrop, EarliestFree>::new(), seed)?;
+        holds(&[Rule::EAGER], seed)?;
+        holds(&[Rule::EAGER.with_drop(DropRule::Window).with_order(GpuOrder::EarliestFree)], seed)?;
     }
 }
 
@@ -214,16 +176,16 @@ fn any_event() -> impl Strategy<Value = Event> {
         2 => (model.clone(), spec).prop_map(|(model, spec)| Event::ModelAdded { model, spec }),
         1 => model.clone().prop_map(|model| Event::ModelRemoved { model }),
         1 => model.clone().prop_map(|model| Event::ModelDraining { model }),
-        1 => (class.clone(), 0..Stance::ALL.len())
-            .prop_map(|(class, stance)| Event::StanceChanged { class, stance: Stance::ALL[stance] }),
+        1 => (class.clone(), 0..RULES.len())
+            .prop_map(|(class, rule)| Event::RuleChanged { class, rule: RULES[rule] }),
         1 => (model, class, profile)
             .prop_map(|(model, class, profile)| Event::ProfileChanged { model, class, profile }),
         2 => Just(Event::Timer),
     ]
 }
 
-fn bear<P: Policy>(policy: P, delays: Delays, events: &[(u64, Event)]) {
-    let mut scheduler = Scheduler::new(policy, delays);
+fn bear(rule: Rule, delays: Delays, events: &[(u64, Event)]) {
+    let mut scheduler = Scheduler::new(rule, delays);
     let mut out = Actions::new();
     for (now, event) in events {
         // Time may go back: the scheduler must bear it.
@@ -240,9 +202,7 @@ proptest! {
         delays in prop_oneof![Just(0u64), Just(100_000), Just(u64::MAX)],
     ) {
         let delays = Delays { control: Span::from_nanos(delays), data: Span::from_nanos(delays / 2) };
-        bear(Adaptive, delays, &events);
-        bear(Guarded::<WindowDrop, SmallestId>::new(2.0), delays, &events);
-        bear(Deferred::<TimeoutDrop, EarliestFree>::new(), delays, &events);
-        bear(Eager::<TimeoutDrop, SmallestId>::new(), delays, &events);
+        RULES.into_iter().for_each(|rule| bear(rule, delays, &events));
+        bear(Rule::DEFERRED.with_order(GpuOrder::EarliestFree), delays, &events);
     }
 }

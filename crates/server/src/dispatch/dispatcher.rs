@@ -7,9 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crossbeam_channel::Sender;
 use downbeat_oip::Reason;
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_sched::{
-    Adaptive, BatchId, ClassId, Event, GpuId, ModelId, Need, Request, RequestId, Stance, Time,
-};
+use downbeat_sched::{BatchId, ClassId, Event, GpuId, ModelId, Need, Request, RequestId, Rule, Time};
 use downbeat_shards::{CLASSES_PER_MODEL, Control, DomainId, Finished, Launch};
 use tokio::sync::oneshot;
 
@@ -18,7 +16,7 @@ use super::instance::{Instance, Phase};
 use super::job::Held;
 use super::numbers::Numbers;
 use super::scaling::Tally;
-use super::wings::Wings;
+use super::shadow_feed::ShadowFeed;
 use super::{Batch, InstanceId, InstanceSpec, Job, Outputs};
 use crate::metrics::{DeviceMeter, Metrics};
 
@@ -66,7 +64,7 @@ pub(super) enum News {
 
 /// Holds all requests, and carries out what the scheduler decides. See the [module](super).
 pub(crate) struct Dispatcher {
-    pub(super) control: Control<Adaptive>,
+    pub(super) control: Control,
     /// By shard.
     inboxes: Vec<Sender<News>>,
     instances: RwLock<BTreeMap<InstanceId, Arc<Instance>>>,
@@ -76,16 +74,16 @@ pub(crate) struct Dispatcher {
     reserve: Span,
     pub(super) counts: Counts,
     outbox: Box<dyn Outbox>,
-    pub(super) wings: Wings,
+    pub(super) shadow_feed: ShadowFeed,
 }
 
 impl Dispatcher {
     pub(super) fn new(
-        control: Control<Adaptive>,
+        control: Control,
         inboxes: Vec<Sender<News>>,
         reserve: Span,
         outbox: Box<dyn Outbox>,
-        wings: Wings,
+        shadow_feed: ShadowFeed,
     ) -> Dispatcher {
         Dispatcher {
             control,
@@ -96,7 +94,7 @@ impl Dispatcher {
             reserve,
             counts: Counts::default(),
             outbox,
-            wings,
+            shadow_feed,
         }
     }
 
@@ -113,12 +111,12 @@ impl Dispatcher {
             }
             Command::DeviceJoined { gpu, class, name, meter } => {
                 self.devices.join(gpu, class, name, meter);
-                self.wings.tell(Event::GpuJoined { gpu, class });
+                self.shadow_feed.tell(Event::GpuJoined { gpu, class });
                 self.expect_domain(self.control.join(DOMAIN, gpu, class));
             }
             Command::DeviceLeft { gpu, settled } => {
                 self.devices.leave(gpu);
-                self.wings.tell(Event::GpuLeft { gpu });
+                self.shadow_feed.tell(Event::GpuLeft { gpu });
                 let settled = move || {
                     // Nobody needs to wait for it.
                     let _ = settled.map(|settled| settled.send(()));
@@ -128,7 +126,7 @@ impl Dispatcher {
             Command::DevicesFailed { gpus } => {
                 for &gpu in &gpus {
                     self.devices.fail(gpu);
-                    self.wings.tell(Event::GpuFailed { gpu });
+                    self.shadow_feed.tell(Event::GpuFailed { gpu });
                 }
                 // Also of those that are not known here: one may be joining at this moment, on another thread.
                 self.expect_domain(self.control.fail(DOMAIN, gpus));
@@ -168,13 +166,13 @@ impl Dispatcher {
             return;
         }
         self.counts.arrived();
-        self.wings.arrived(job.priority);
+        self.shadow_feed.arrived(job.priority);
         match self.place(now, id, &job, &instance, &mut state) {
             Ok(model) => {
                 let request = self.request(id, &job, model);
                 state.jobs.insert(id, Held { job, model, running: false, lost: 0 });
                 drop(state);
-                self.wings.told(now, &request);
+                self.shadow_feed.told(now, &request);
                 self.tell(model, News::Arrived(request));
             }
             Err(failure) => {
@@ -313,17 +311,17 @@ impl Dispatcher {
     /// Counts an answer: whether it came late, or why there is none.
     pub(super) fn answered(&self, late: Result<bool, Reason>) {
         if self.counts.answered(late) {
-            self.wings.lost();
+            self.shadow_feed.lost();
         }
     }
 
     /// Follows another rule on a class of devices from now on.
-    pub(super) fn follow(&self, metrics: &Metrics, class: ClassId, stance: Stance) {
+    pub(super) fn follow(&self, metrics: &Metrics, class: ClassId, rule: Rule) {
         let classes = metrics.classes();
         let name = classes.iter().find(|(of, _)| *of == class).map_or("?", |(_, name)| name);
-        tracing::info!("class {name} follows the rule '{stance}' from now on");
-        metrics.follows(name, stance);
-        self.expect_domain(self.control.follow(DOMAIN, class, stance));
+        tracing::info!("class {name} follows the rule '{rule}' from now on");
+        metrics.follows(name, rule);
+        self.expect_domain(self.control.follow(DOMAIN, class, rule));
     }
 
     /// What happened since the last time this was asked.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use downbeat_profile::Span;
-use downbeat_sched::{Adaptive, Delays, Time};
+use downbeat_sched::{Delays, Rule, Time};
 use downbeat_shards::Ensemble;
 
 use super::host::Counter;
@@ -14,7 +14,7 @@ use crate::clock::Clock;
 /// The same shards and matchmaker as on threads, in turns.
 pub(crate) struct Rehearsed {
     pub(crate) dispatcher: Arc<Dispatcher>,
-    ensemble: Ensemble<Adaptive, Counter>,
+    ensemble: Ensemble<Counter>,
     now: Time,
 }
 
@@ -22,7 +22,7 @@ impl Rehearsed {
     pub(crate) fn new(delays: Delays, shards: usize, outbox: Box<dyn Outbox>) -> Rehearsed {
         let settings = SchedulerSettings { delays, reserve: Span::ZERO, threads: 1 };
         let mut made = None;
-        let ensemble = Ensemble::with_hosts(&Adaptive, &threads(&settings), shards, |control| {
+        let ensemble = Ensemble::with_hosts(Rule::ADAPTIVE, &threads(&settings), shards, |control| {
             let staff = staff(control, shards, Span::ZERO, outbox, None);
             made = Some(staff.dispatcher);
             staff.counters

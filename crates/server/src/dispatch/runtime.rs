@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use downbeat_profile::Span;
-use downbeat_sched::{Adaptive, Delays, RequestId, Time};
+use downbeat_sched::{Delays, RequestId, Rule, Time};
 use downbeat_shards::{Control, RuntimeError, Settings};
 
 use super::host::Counter;
 use super::numbers::STREAMS_MAX;
 use super::scaling::Scaling;
-use super::wings::{Heard, Wings, rehearse};
+use super::shadow_feed::{ShadowEvent, ShadowFeed, run_shadows};
 use super::{Command, Dispatcher, Outbox};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -67,14 +67,14 @@ impl Runtime {
         let threads = Settings { on_panic: Some(end_after_panic), ..threads(&settings) };
         let mut made = None;
         let lag = (Arc::clone(&metrics), clock);
-        let counters = |control: &Control<Adaptive>| {
+        let counters = |control: &Control| {
             let staff = staff(control, shards, settings.reserve, outbox, Some(&lag));
             made = Some((staff.dispatcher, staff.listener));
             staff.counters
         };
-        downbeat_shards::Runtime::start_with(&Adaptive, &threads, clock.real(), shards, counters)?;
+        downbeat_shards::Runtime::start_with(Rule::ADAPTIVE, &threads, clock.real(), shards, counters)?;
         let (dispatcher, listener) = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
-        rehearse(clock, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
+        run_shadows(clock, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
         let watched = Arc::downgrade(&dispatcher);
         spawn_vital("signals", move || watch(clock, &metrics, &watched))?;
         Ok(Runtime::to(dispatcher, clock))
@@ -99,19 +99,19 @@ impl Runtime {
 pub(super) struct Staff {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) counters: Vec<Counter>,
-    pub(super) listener: Receiver<Heard>,
+    pub(super) listener: Receiver<ShadowEvent>,
 }
 
 pub(super) fn staff(
-    control: &Control<Adaptive>,
+    control: &Control,
     shards: usize,
     reserve: Span,
     outbox: Box<dyn Outbox>,
     lag: Option<&(Arc<Metrics>, Clock)>,
 ) -> Staff {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| crossbeam_channel::unbounded()).unzip();
-    let (wings, listener) = Wings::new();
-    let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox, wings));
+    let (shadow_feed, listener) = ShadowFeed::new();
+    let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox, shadow_feed));
     let counter = |inbox| Counter::new(Arc::clone(&dispatcher), inbox, lag.cloned());
     let counters = inboxes.into_iter().map(counter).collect();
     Staff { dispatcher, counters, listener }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use downbeat_sched::{
-    Adaptive, BatchId, ClassId, ClassSet, Delays, GpuId, Grant, LatencyProfile, ModelId, ModelSpec, Need,
-    Outlook, Priority, Release, Request, RequestId, Room, Shard, Span, Time,
+    BatchId, ClassId, ClassSet, Delays, GpuId, Grant, LatencyProfile, ModelId, ModelSpec, Need, Outlook,
+    Priority, Release, Request, RequestId, Room, Rule, Shard, Span, Time,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, Exp1};
@@ -29,7 +29,7 @@ impl Outlook for Plenty {
 
 /// A shard with one model, which is granted a device when its window opens.
 pub(crate) struct Core {
-    shard: Shard<Adaptive>,
+    shard: Shard,
     running: VecDeque<(Time, BatchId)>,
     random: Xoshiro256PlusPlus,
     allowance: Span,
@@ -44,7 +44,7 @@ impl Core {
     pub(crate) fn warm(slo_ms: f64, rate: f64) -> Core {
         let delays = Delays { control: Span::from_micros(100), data: Span::from_micros(50) };
         let profile = LatencyProfile::linear(1.082, 5.204, 128).expect("valid coefficients");
-        let mut shard = Shard::new(delays, 0, 1);
+        let mut shard = Shard::new(delays, Rule::ADAPTIVE.margin, 0, 1);
         shard.be_brief(Span::from_micros(200));
         shard.add(ModelId(0), ModelSpec::new([(ClassId(0), profile)]));
         shard.set_present(ClassSet::from_bits(1));
@@ -94,7 +94,7 @@ impl Core {
         if shard.arrive(now, request) != Ok(true) {
             return;
         }
-        let opens_at = |shard: &mut Shard<Adaptive>| {
+        let opens_at = |shard: &mut Shard| {
             let offer = shard.offer(now, request.model, &Plenty)?;
             offer.candidates.first().map(|candidate| candidate.frontrun)
         };

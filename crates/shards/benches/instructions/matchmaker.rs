@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use downbeat_sched::{
-    Adaptive, BatchId, Candidate, ClassId, Delays, GpuId, Grant, LatencyProfile, Matchmaker, ModelId, Need,
-    Priority, Sent, Span, Time,
+    BatchId, Candidate, ClassId, Delays, GpuId, Grant, LatencyProfile, Matchmaker, ModelId, Need, Priority,
+    Rule, Sent, Span, Time,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -20,7 +20,7 @@ const BUSY: f64 = 0.7;
 
 /// A matchmaker, models that post and devices that finish.
 pub(crate) struct Matching {
-    matchmaker: Matchmaker<Adaptive>,
+    matchmaker: Matchmaker,
     profile: LatencyProfile,
     /// When each model posts next, and which of its sizes.
     posts: BinaryHeap<Reverse<(u64, u32, usize)>>,
@@ -42,7 +42,7 @@ enum Counted {
 impl Matching {
     /// So many models on so many devices, after some time.
     pub(crate) fn warm(models: u32, gpus: u32) -> Matching {
-        let mut matchmaker = Matchmaker::new(Adaptive, DELAYS);
+        let mut matchmaker = Matchmaker::new(Rule::ADAPTIVE, DELAYS);
         for gpu in (0..gpus).map(GpuId) {
             matchmaker.join(gpu, ClassId(0), Time::ZERO);
         }
@@ -149,27 +149,27 @@ impl Matching {
     }
 }
 
-fn post(matchmaker: &mut Matchmaker<Adaptive>, model: ModelId, need: Need, candidate: Candidate) {
+fn post(matchmaker: &mut Matchmaker, model: ModelId, need: Need, candidate: Candidate) {
     matchmaker.set_need(model, ClassId(0), need);
     matchmaker.post(model, &[candidate]);
 }
 
 #[inline(never)]
-fn counted_post(matchmaker: &mut Matchmaker<Adaptive>, model: ModelId, need: Need, candidate: Candidate) {
+fn counted_post(matchmaker: &mut Matchmaker, model: ModelId, need: Need, candidate: Candidate) {
     post(matchmaker, model, need, candidate);
 }
 
 #[inline(never)]
-fn counted_grant(matchmaker: &mut Matchmaker<Adaptive>, now: Time) -> Option<Grant> {
+fn counted_grant(matchmaker: &mut Matchmaker, now: Time) -> Option<Grant> {
     matchmaker.grant(now)
 }
 
 #[inline(never)]
-fn counted_grant_send(matchmaker: &mut Matchmaker<Adaptive>, grant: &Grant, sent: Sent, finish_at: Time) {
+fn counted_grant_send(matchmaker: &mut Matchmaker, grant: &Grant, sent: Sent, finish_at: Time) {
     matchmaker.sent(grant.gpu, grant.life, sent, finish_at);
 }
 
 #[inline(never)]
-fn counted_grant_finish(matchmaker: &mut Matchmaker<Adaptive>, gpu: GpuId, batch: BatchId, at: Time) {
+fn counted_grant_finish(matchmaker: &mut Matchmaker, gpu: GpuId, batch: BatchId, at: Time) {
     matchmaker.finished(gpu, batch, at);
 }

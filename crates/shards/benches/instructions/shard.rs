@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use downbeat_sched::{
-    Adaptive, BatchId, ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority,
-    Request, RequestId, Span, Time,
+    BatchId, ClassId, Delays, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request,
+    RequestId, Rule, Span, Time,
 };
 use downbeat_shards::{DomainId, Ensemble, Finished, Host, Inlet, Launch, Settings};
 use rand::{RngExt, SeedableRng};
@@ -17,7 +17,7 @@ const WARM: u64 = 20_000;
 
 /// A shard and a matchmaker with a load.
 pub(crate) struct Requests {
-    ensemble: Ensemble<Adaptive, Script>,
+    ensemble: Ensemble<Script>,
     random: Xoshiro256PlusPlus,
     models: u32,
     allowance: Span,
@@ -89,7 +89,7 @@ impl Requests {
         let gpus = (1.5e-3 * rate) as u32 + 100;
         let settings = Settings { delays, models, gpus, ..Settings::default() };
         let hosts = vec![Script::default()];
-        let mut ensemble = Ensemble::new(&Adaptive, &settings, hosts).expect("one shard, one domain");
+        let mut ensemble = Ensemble::new(Rule::ADAPTIVE, &settings, hosts).expect("one shard, one domain");
         for model in (0..models).map(ModelId) {
             let spec = ModelSpec::new([(ClassId(0), profile.clone())]);
             ensemble.control().add_model_on(DomainId(0), model, spec, 0.0, 0).expect("room for it");
@@ -118,7 +118,7 @@ impl Requests {
         self.run_with(count, counted_turn);
     }
 
-    fn run_with(&mut self, count: u64, turn: impl Fn(&mut Ensemble<Adaptive, Script>, Time) -> bool) {
+    fn run_with(&mut self, count: u64, turn: impl Fn(&mut Ensemble<Script>, Time) -> bool) {
         for _ in 0..count {
             let gap: f64 = Exp1.sample(&mut self.random);
             self.now_ns += gap * self.mean_gap_ns;
@@ -148,6 +148,6 @@ impl Requests {
 }
 
 #[inline(never)]
-fn counted_turn(ensemble: &mut Ensemble<Adaptive, Script>, now: Time) -> bool {
+fn counted_turn(ensemble: &mut Ensemble<Script>, now: Time) -> bool {
     ensemble.shard_turn(0, now)
 }

@@ -1,6 +1,6 @@
 //! Devices and models that come and go while the load runs.
 
-use downbeat_sched::{Adaptive, ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Span, Time};
+use downbeat_sched::{ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Span, Time};
 
 use super::{Load, LoadError, sleep_until};
 use crate::clock::Clock;
@@ -14,7 +14,7 @@ impl Load {
     /// and comes back. How late everything else runs meanwhile is what the benchmark measures anyway.
     pub(super) fn come_and_go(
         &self,
-        control: &Control<Adaptive>,
+        control: &Control,
         clock: &Clock,
         profile: &LatencyProfile,
         until: Time,

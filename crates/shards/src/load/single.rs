@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use downbeat_sched::{
-    Action, Actions, Adaptive, BatchId, ClassId, Event, GpuId, ModelId, ModelSpec, Request, RequestId,
-    Scheduler, Span, Start, Time,
+    Action, Actions, BatchId, ClassId, Event, GpuId, ModelId, ModelSpec, Request, RequestId, Rule, Scheduler,
+    Span, Start, Time,
 };
 
 use super::account::Account;
@@ -23,7 +23,7 @@ const BEGIN: Time = Time::from_nanos(1_000_000);
 
 /// A scheduler for each domain, and everything around them.
 struct Single {
-    schedulers: Vec<Scheduler<Adaptive>>,
+    schedulers: Vec<Scheduler>,
     timers: Vec<Time>,
     generators: Vec<Generator>,
     /// By model: whose generator it is.
@@ -49,7 +49,7 @@ impl Load {
             Generator::new(self, index, models, &weights, BEGIN, Arc::clone(&devices), account.clone())
         });
         let mut single = Single {
-            schedulers: (0..self.domains).map(|_| Scheduler::new(Adaptive, DELAYS)).collect(),
+            schedulers: (0..self.domains).map(|_| Scheduler::new(Rule::ADAPTIVE, DELAYS)).collect(),
             timers: vec![Time::NEVER; usize::from(self.domains)],
             generators: generators.collect(),
             shards,

@@ -1,8 +1,6 @@
 //! What is left to gain: each rule beside the best schedule of small cases.
 
-use downbeat_sched::{
-    Adaptive, Deferred, Delays, Eager, Guarded, Policy, Scheduler, SmallestId, TimeoutDrop, WindowDrop,
-};
+use downbeat_sched::{Delays, DropRule, Rule, Scheduler};
 use downbeat_sim::{Served, SmallCase};
 
 const CASES: u64 = 3_000;
@@ -15,20 +13,20 @@ pub(crate) fn print() {
     );
     println!("| policy | share |");
     println!("|---|---|");
-    row("adaptive", &Adaptive);
-    row("deferred", &Deferred::<WindowDrop, SmallestId>::new());
-    row("deferred:drop=timeout", &Deferred::<TimeoutDrop, SmallestId>::new());
-    row("guarded:k=1:drop=timeout", &Guarded::<TimeoutDrop, SmallestId>::new(1.0));
-    row("guarded:k=2:drop=timeout", &Guarded::<TimeoutDrop, SmallestId>::new(2.0));
-    row("eager", &Eager::<TimeoutDrop, SmallestId>::new());
-    row("eager:drop=window", &Eager::<WindowDrop, SmallestId>::new());
+    row("adaptive", Rule::ADAPTIVE);
+    row("deferred", Rule::DEFERRED);
+    row("deferred:drop=timeout", Rule::DEFERRED.with_drop(DropRule::Timeout));
+    row("guarded:k=1:drop=timeout", Rule::guarded(1.0).with_drop(DropRule::Timeout));
+    row("guarded:k=2:drop=timeout", Rule::guarded(2.0).with_drop(DropRule::Timeout));
+    row("eager", Rule::EAGER);
+    row("eager:drop=window", Rule::EAGER.with_drop(DropRule::Window));
     println!();
 }
 
-fn row<P: Policy>(name: &str, policy: &P) {
+fn row(name: &str, rule: Rule) {
     let mut all = Served::default();
     for seed in 0..CASES {
-        let served = SmallCase::random(seed).serve(&mut Scheduler::new(policy.clone(), Delays::default()));
+        let served = SmallCase::random(seed).serve(&mut Scheduler::new(rule, Delays::default()));
         all.in_time += served.in_time;
         all.possible += served.possible;
     }

@@ -10,7 +10,6 @@
 mod adaptive;
 mod against;
 mod clairvoyant;
-mod gather;
 mod random;
 mod reference;
 mod robustness;
@@ -40,7 +39,6 @@ fn main() {
         words.iter().map(String::as_str).filter(|word| *word != "quick" && !PARTS.contains(word)).collect();
     if asked("reference") && filters.is_empty() {
         reference::print(seeds);
-        gather::print();
     }
     if asked("authors") && filters.is_empty() {
         symphony::print(seeds);

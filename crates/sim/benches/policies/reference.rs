@@ -31,7 +31,7 @@ const TOLERANCE: f64 = 0.03;
 
 /// The reference measured single runs of this length.
 const SHORT_RUN_S: f64 = 5.0;
-pub(crate) const SHORT_RUN_SEEDS: u64 = 20;
+const SHORT_RUN_SEEDS: u64 = 20;
 
 pub(crate) fn print(seeds: u32) {
     println!("## The same rules in an independent simulator\n");
@@ -78,7 +78,7 @@ pub(crate) fn print(seeds: u32) {
 type Run<'a> = dyn Fn(&Scenario, u64) -> RunReport + Sync + 'a;
 
 /// Mean and standard deviation over seeds of the share that a bisection over short runs finds.
-pub(crate) fn short_runs(scenario: &Scenario, bound: f64, run: &Run<'_>) -> (f64, f64) {
+fn short_runs(scenario: &Scenario, bound: f64, run: &Run<'_>) -> (f64, f64) {
     let knees: Vec<f64> =
         (0..SHORT_RUN_SEEDS).into_par_iter().map(|seed| bisect(scenario, bound, seed, run)).collect();
     let mean = knees.iter().sum::<f64>() / knees.len() as f64;

@@ -1,14 +1,11 @@
-use downbeat_sched::{
-    Adaptive, Deferred, Delays, Eager, EarliestFree, Guarded, Policy, Scheduler, SmallestId, TimeoutDrop,
-    WindowDrop,
-};
+use downbeat_sched::{Delays, DropRule, GpuOrder, Rule, Scheduler};
 
 use super::{Served, SmallCase, SmallModel, SmallRequest};
 
 const CASES: u64 = 3_000;
 
-fn serve<P: Policy>(case: &SmallCase, policy: &P) -> Served {
-    case.serve(&mut Scheduler::new(policy.clone(), Delays::default()))
+fn serve(case: &SmallCase, rule: Rule) -> Served {
+    case.serve(&mut Scheduler::new(rule, Delays::default()))
 }
 
 #[test]
@@ -23,31 +20,31 @@ fn the_optimum_of_a_hand_worked_case_is_right() {
     assert_eq!(SmallCase { gpus: 2, ..one }.optimum(), 4);
 }
 
-/// Asserts that `policy` never serves more than could have been served, and over all cases more than `share` of it.
-fn keeps<P: Policy>(share: f64, policy: &P) {
+/// Asserts that a rule never serves more than could have been served, and over all cases more than `share` of it.
+fn keeps(share: f64, rule: Rule) {
     let mut all = Served::default();
     for seed in 0..CASES {
         let case = SmallCase::random(seed);
-        let served = serve(&case, policy);
+        let served = serve(&case, rule);
         assert!(served.in_time <= served.possible, "seed {seed}: {served:?} of {case:?}");
         all.in_time += served.in_time;
         all.possible += served.possible;
     }
-    assert!(all.share() > share, "{:.3} of the optimum: {policy:?}", all.share());
+    assert!(all.share() > share, "{:.3} of the optimum: {rule:?}", all.share());
 }
 
 /// The bars are a little under what was measured; the cases are always the same. With so few requests there is little
 /// to gain from dispatching early.
 #[test]
 fn no_policy_beats_the_optimum_and_each_keeps_its_share_of_it() {
-    keeps(0.915, &Adaptive);
-    keeps(0.915, &Deferred::<TimeoutDrop, SmallestId>::new());
-    keeps(0.915, &Deferred::<WindowDrop, EarliestFree>::new());
-    keeps(0.905, &Guarded::<TimeoutDrop, SmallestId>::new(1.0));
-    keeps(0.89, &Guarded::<TimeoutDrop, SmallestId>::new(2.0));
-    keeps(0.89, &Guarded::<WindowDrop, SmallestId>::new(2.0));
-    keeps(0.88, &Eager::<TimeoutDrop, SmallestId>::new());
-    keeps(0.88, &Eager::<WindowDrop, SmallestId>::new());
+    keeps(0.915, Rule::ADAPTIVE);
+    keeps(0.915, Rule::DEFERRED.with_drop(DropRule::Timeout));
+    keeps(0.915, Rule::DEFERRED.with_order(GpuOrder::EarliestFree));
+    keeps(0.905, Rule::guarded(1.0).with_drop(DropRule::Timeout));
+    keeps(0.89, Rule::guarded(2.0).with_drop(DropRule::Timeout));
+    keeps(0.89, Rule::guarded(2.0));
+    keeps(0.88, Rule::EAGER);
+    keeps(0.88, Rule::EAGER.with_drop(DropRule::Window));
 }
 
 /// Every request could run alone at once, and waits only as long as that costs nothing.
@@ -58,8 +55,12 @@ fn with_a_device_per_request_nothing_is_lost() {
         let all = case.requests.len() as u32;
         let case = SmallCase { gpus: all, ..case };
         let everything = Served { in_time: all, possible: all };
-        assert_eq!(serve(&case, &Deferred::<TimeoutDrop, SmallestId>::new()), everything, "seed {seed}");
-        assert_eq!(serve(&case, &Guarded::<TimeoutDrop, EarliestFree>::new(2.0)), everything, "seed {seed}");
-        assert_eq!(serve(&case, &Eager::<TimeoutDrop, SmallestId>::new()), everything, "seed {seed}");
+        assert_eq!(serve(&case, Rule::DEFERRED.with_drop(DropRule::Timeout)), everything, "seed {seed}");
+        assert_eq!(
+            serve(&case, Rule::guarded(2.0).with_drop(DropRule::Timeout).with_order(GpuOrder::EarliestFree)),
+            everything,
+            "seed {seed}"
+        );
+        assert_eq!(serve(&case, Rule::EAGER), everything, "seed {seed}");
     }
 }

@@ -1,14 +1,9 @@
-//! Downbeat's own policies: from settings that people write to types that the scheduler is compiled for.
+//! Downbeat's own policies: from settings that people write to rules.
 
 use std::convert::Infallible;
 use std::fmt;
 
-use downbeat_sched::{
-    Deferred, Delays, DropRule, Eager, EarliestFree, GpuOrder, Guarded, Scheduler, SmallestId, TimeoutDrop,
-    WindowDrop,
-};
-
-use downbeat_understudy::Company;
+use downbeat_sched::{Delays, DropRule, GpuOrder, HeadStart, PortfolioScheduler, Rule, Scheduler};
 
 use crate::domains;
 use crate::policy::{Cluster, Policy};
@@ -26,36 +21,11 @@ const TABLE: [Setting; 3] = [
 
 /// A policy of the scheduler core.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct CoreSettings {
-    rule: Rule,
-    drop: Drop,
-    order: Order,
-}
-
-/// When a window opens.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Rule {
-    /// Brings its own drop rule and order.
-    Adaptive,
-    Deferred,
-    Guarded {
-        k: f64,
-    },
-    Eager,
-}
-
-/// Which requests are given up.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Drop {
-    Window,
-    Timeout,
-}
-
-/// Which idle device is taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
-    SmallestId,
-    EarliestFree,
+pub(super) enum CoreSettings {
+    /// The scheduler as it serves: Downbeat's rule with a portfolio of others. It has no settings.
+    Portfolio,
+    /// One rule throughout.
+    Fixed(Rule),
 }
 
 /// What a run needs besides the policy.
@@ -67,92 +37,72 @@ struct Job<'a> {
 }
 
 impl CoreSettings {
-    /// The rule with its usual drop rule: without waiting, giving up heads for larger batches only makes them smaller.
-    pub(super) fn new(rule: Rule) -> CoreSettings {
-        let drop = if rule == Rule::Eager { Drop::Timeout } else { Drop::Window };
-        CoreSettings { rule, drop, order: Order::SmallestId }
-    }
-
     /// The settings that its rule has.
     pub(super) fn table(&self) -> &'static [Setting] {
-        match self.rule {
-            Rule::Adaptive => &[],
-            Rule::Deferred | Rule::Eager => &TABLE[1..],
-            Rule::Guarded { .. } => &TABLE,
+        match self {
+            CoreSettings::Portfolio => &[],
+            CoreSettings::Fixed(rule) if has_factor(rule) => &TABLE,
+            CoreSettings::Fixed(_) => &TABLE[1..],
         }
     }
 
     /// A setting's value, as [`set`](CoreSettings::set) takes it; empty for a key that is not in the table.
     pub(super) fn get(&self, key: &str) -> String {
-        match (key, self.rule) {
-            ("k", Rule::Guarded { k }) => k.to_string(),
-            ("drop", _) => match self.drop {
-                Drop::Window => "window".to_owned(),
-                Drop::Timeout => "timeout".to_owned(),
+        let CoreSettings::Fixed(rule) = self else { return String::new() };
+        match (key, rule.head_start) {
+            ("k", HeadStart::Backlog(k)) if has_factor(rule) => k.to_string(),
+            ("drop", _) => match rule.drop {
+                DropRule::Window => "window".to_owned(),
+                DropRule::Timeout => "timeout".to_owned(),
+                DropRule::SmallestStable => "smallest-stable".to_owned(),
             },
-            ("order", _) => match self.order {
-                Order::SmallestId => "smallest-id".to_owned(),
-                Order::EarliestFree => "earliest-free".to_owned(),
+            ("order", _) => match rule.order {
+                GpuOrder::SmallestId => "smallest-id".to_owned(),
+                GpuOrder::EarliestFree => "earliest-free".to_owned(),
             },
             _ => String::new(),
         }
     }
 
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        match (key, value, &mut self.rule) {
-            (_, _, Rule::Adaptive) => return Err(unknown(key, self.table())),
-            ("drop", "window", _) => self.drop = Drop::Window,
-            ("drop", "timeout", _) => self.drop = Drop::Timeout,
-            ("drop", ..) => return Err(format!("'{value}' is not a drop rule; write window or timeout")),
-            ("order", "smallest-id", _) => self.order = Order::SmallestId,
-            ("order", "earliest-free", _) => self.order = Order::EarliestFree,
-            ("order", ..) => {
+        let table = self.table();
+        let CoreSettings::Fixed(rule) = self else { return Err(unknown(key, table)) };
+        match (key, value) {
+            ("drop", "window") => rule.drop = DropRule::Window,
+            ("drop", "timeout") => rule.drop = DropRule::Timeout,
+            ("drop", _) => return Err(format!("'{value}' is not a drop rule; write window or timeout")),
+            ("order", "smallest-id") => rule.order = GpuOrder::SmallestId,
+            ("order", "earliest-free") => rule.order = GpuOrder::EarliestFree,
+            ("order", _) => {
                 return Err(format!("'{value}' is not an order; write smallest-id or earliest-free"));
             }
-            ("k", _, Rule::Guarded { k }) => {
-                let number = value.parse().ok().filter(|k: &f64| k.is_finite() && *k >= 0.0);
-                *k = number.ok_or_else(|| format!("k: '{value}' is not a number of 0 or more"))?;
+            ("k", _) if has_factor(rule) => {
+                let k = value.parse().ok().filter(|k: &f64| k.is_finite() && *k >= 0.0);
+                let k = k.ok_or_else(|| format!("k: '{value}' is not a number of 0 or more"))?;
+                rule.head_start = HeadStart::Backlog(k);
             }
-            _ => return Err(unknown(key, self.table())),
+            _ => return Err(unknown(key, table)),
         }
         Ok(())
     }
 
-    /// Runs the policy: the one place where names become types.
+    /// Runs the policy.
     pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
         let job = Job { name, scenario, seed, until };
-        if self.rule == Rule::Adaptive {
-            return job.run_with(Company::new);
-        }
-        match self.drop {
-            Drop::Window => self.run_with_drop::<WindowDrop>(job),
-            Drop::Timeout => self.run_with_drop::<TimeoutDrop>(job),
-        }
-    }
-
-    fn run_with_drop<D: DropRule>(&self, job: Job<'_>) -> RunReport {
-        match self.order {
-            Order::SmallestId => self.run_with_order::<D, SmallestId>(job),
-            Order::EarliestFree => self.run_with_order::<D, EarliestFree>(job),
-        }
-    }
-
-    fn run_with_order<D: DropRule, O: GpuOrder>(&self, job: Job<'_>) -> RunReport {
-        match self.rule {
-            Rule::Adaptive => job.run_with(Company::new),
-            Rule::Deferred => job.run(&Deferred::<D, O>::new()),
-            Rule::Guarded { k } => job.run(&Guarded::<D, O>::new(k)),
-            Rule::Eager => job.run(&Eager::<D, O>::new()),
+        match *self {
+            CoreSettings::Portfolio => job.run(PortfolioScheduler::new),
+            CoreSettings::Fixed(rule) => job.run(|delays| Scheduler::new(rule, delays)),
         }
     }
 }
 
-impl Job<'_> {
-    fn run<P: downbeat_sched::Policy>(self, policy: &P) -> RunReport {
-        self.run_with(|delays| Scheduler::new(policy.clone(), delays))
-    }
+/// Whether a rule is `guarded`, whose factor may be any, and not one of those that have theirs.
+fn has_factor(rule: &Rule) -> bool {
+    *rule != Rule { drop: rule.drop, order: rule.order, ..Rule::DEFERRED } && !rule.is_eager()
+}
 
-    fn run_with<P: Policy>(self, new: impl Fn(Delays) -> P) -> RunReport {
+impl Job<'_> {
+    fn run<P: Policy>(self, new: impl Fn(Delays) -> P) -> RunReport {
         let build = |_: &Cluster| Ok::<_, Infallible>(new(self.scenario.delays));
         let Ok(report) = domains::run(self.scenario, self.seed, self.name, self.until, build);
         report

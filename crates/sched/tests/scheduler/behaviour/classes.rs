@@ -2,7 +2,7 @@
 
 use downbeat_sched::*;
 
-use super::{deferred, eager};
+use super::DEFERRED;
 use crate::cluster::{State, TestCluster, at, linear};
 
 /// Device 0 is slow, l(b) = 2b + 10 ms; device 1 is fast, l(b) = b + 5 ms.
@@ -12,8 +12,8 @@ const FAST: GpuId = GpuId(1);
 /// The classes in either numbering: nothing may depend on it.
 const NUMBERINGS: [(ClassId, ClassId); 2] = [(ClassId(0), ClassId(1)), (ClassId(1), ClassId(0))];
 
-fn slow_and_fast<P: Policy>(policy: P, (slow, fast): (ClassId, ClassId)) -> TestCluster<P> {
-    let mut cluster = TestCluster::new(policy, Delays::default());
+fn slow_and_fast(rule: Rule, (slow, fast): (ClassId, ClassId)) -> TestCluster {
+    let mut cluster = TestCluster::new(rule, Delays::default());
     let profiles = [(fast, linear(1.0, 5.0, 8)), (slow, linear(2.0, 10.0, 8))];
     cluster.add_model(ModelId(0), ModelSpec::new(profiles));
     cluster.join(SLOW, slow);
@@ -25,7 +25,7 @@ fn slow_and_fast<P: Policy>(policy: P, (slow, fast): (ClassId, ClassId)) -> Test
 #[test]
 fn the_slow_device_is_taken_first_and_the_fast_one_when_it_is_busy() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(eager(), classes);
+        let mut cluster = slow_and_fast(Rule::EAGER, classes);
         cluster.request(0, 100.0);
         cluster.run_until(at(1.0));
         cluster.request(0, 100.0);
@@ -38,7 +38,7 @@ fn the_slow_device_is_taken_first_and_the_fast_one_when_it_is_busy() {
 #[test]
 fn the_fast_device_is_taken_where_the_slow_one_would_be_too_late() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(eager(), classes);
+        let mut cluster = slow_and_fast(Rule::EAGER, classes);
         cluster.request(0, 11.5);
         assert_eq!(cluster.batches(), [(0.0, 1, vec![0])], "{classes:?}");
     }
@@ -48,7 +48,7 @@ fn the_fast_device_is_taken_where_the_slow_one_would_be_too_late() {
 #[test]
 fn the_window_of_the_slow_class_opens_first() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(deferred(), classes);
+        let mut cluster = slow_and_fast(DEFERRED, classes);
         cluster.request(0, 40.0);
         cluster.drain();
         assert_eq!(cluster.batches(), [(26.0, 0, vec![0])], "{classes:?}");
@@ -60,7 +60,7 @@ fn the_window_of_the_slow_class_opens_first() {
 #[test]
 fn what_the_slow_class_gave_up_runs_on_the_fast_one() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(deferred(), classes);
+        let mut cluster = slow_and_fast(DEFERRED, classes);
         cluster.add_model(ModelId(1), ModelSpec::new([(classes.0, linear(0.0, 50.0, 1))]));
         cluster.run_until(at(10.0));
         cluster.request(1, 60.0);
@@ -74,7 +74,7 @@ fn what_the_slow_class_gave_up_runs_on_the_fast_one() {
 #[test]
 fn a_full_batch_goes_to_the_slow_device() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(deferred(), classes);
+        let mut cluster = slow_and_fast(DEFERRED, classes);
         (0..8).for_each(|_| cluster.request(0, 100.0));
         assert_eq!(cluster.batches(), [(0.0, 0, (0..8).collect())], "{classes:?}");
     }
@@ -83,7 +83,7 @@ fn a_full_batch_goes_to_the_slow_device() {
 #[test]
 fn when_the_slow_class_vanishes_the_fast_one_does_all() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(deferred(), classes);
+        let mut cluster = slow_and_fast(DEFERRED, classes);
         cluster.request(0, 40.0);
         cluster.run_until(at(20.0));
         cluster.leave(SLOW);
@@ -97,7 +97,7 @@ fn when_the_slow_class_vanishes_the_fast_one_does_all() {
 #[test]
 fn when_the_fast_class_vanishes_what_only_it_could_serve_expires() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(deferred(), classes);
+        let mut cluster = slow_and_fast(DEFERRED, classes);
         cluster.leave(SLOW);
         cluster.request(0, 40.0);
         cluster.run_until(at(29.0));
@@ -112,7 +112,7 @@ fn when_the_fast_class_vanishes_what_only_it_could_serve_expires() {
 #[test]
 fn a_class_that_appears_saves_what_the_other_gave_up() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(deferred(), classes);
+        let mut cluster = slow_and_fast(DEFERRED, classes);
         cluster.leave(FAST);
         cluster.add_model(ModelId(1), ModelSpec::new([(classes.0, linear(0.0, 50.0, 1))]));
         cluster.request(1, 50.0);
@@ -128,7 +128,7 @@ fn a_class_that_appears_saves_what_the_other_gave_up() {
 #[test]
 fn the_order_of_the_classes_follows_their_profiles() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(eager(), classes);
+        let mut cluster = slow_and_fast(Rule::EAGER, classes);
         cluster.change_profile(ModelId(0), classes.0, linear(1.0, 1.0, 8));
         cluster.request(0, 100.0);
         assert_eq!(cluster.batches(), [(0.0, 1, vec![0])], "{classes:?}");
@@ -139,7 +139,7 @@ fn the_order_of_the_classes_follows_their_profiles() {
 #[test]
 fn a_batch_too_large_for_the_slow_device_is_shared() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(eager(), classes);
+        let mut cluster = slow_and_fast(Rule::EAGER, classes);
         cluster.leave(SLOW);
         cluster.leave(FAST);
         (0..6).for_each(|_| cluster.request(0, 15.0));
@@ -155,7 +155,7 @@ fn a_batch_too_large_for_the_slow_device_is_shared() {
 #[test]
 fn a_model_with_a_choice_of_classes_does_not_overtake_a_more_urgent_one_without() {
     for classes in NUMBERINGS {
-        let mut cluster = slow_and_fast(eager(), classes);
+        let mut cluster = slow_and_fast(Rule::EAGER, classes);
         cluster.add_model(ModelId(1), ModelSpec::new([(classes.0, linear(2.0, 10.0, 8))]));
         cluster.add_model(ModelId(2), ModelSpec::new([(classes.1, linear(1.0, 50.0, 8))]));
         cluster.request_at_level(1, 100.0, 1); // On the slow device from 0 to 12.

@@ -2,14 +2,14 @@
 
 use downbeat_sched::*;
 
-use super::{deferred, eager, on_class_0, one_model, one_model_with_delays};
+use super::{DEFERRED, on_class_0, one_model, one_model_with_delays};
 use crate::cluster::{State, at, linear, span};
 
 /// Due at 20: starts at 20 - l(2) = 13 on device 0. Started again at 14 it makes it exactly; any later, and it is lost.
 #[test]
 fn requests_of_a_failed_device_run_elsewhere_or_expire() {
     for (failure_ms, finished) in [(14.0, true), (14.1, false)] {
-        let mut cluster = one_model(deferred(), 2);
+        let mut cluster = one_model(DEFERRED, 2);
         cluster.request(0, 20.0);
         cluster.run_until(at(failure_ms));
         cluster.fail(GpuId(0));
@@ -23,7 +23,7 @@ fn requests_of_a_failed_device_run_elsewhere_or_expire() {
 
 #[test]
 fn requests_of_a_failed_device_take_their_place_among_those_that_wait() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 50.0);
     cluster.run_until(at(1.0));
     cluster.request(0, 40.0);
@@ -39,7 +39,7 @@ fn requests_of_a_failed_device_take_their_place_among_those_that_wait() {
 #[test]
 fn a_failed_device_loses_the_batch_sent_ahead_as_well() {
     let delays = Delays { control: span(1.0), data: Span::ZERO };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0);
     cluster.run_until(at(1.0));
     cluster.request(0, 50.0);
@@ -53,7 +53,7 @@ fn a_failed_device_loses_the_batch_sent_ahead_as_well() {
 
 #[test]
 fn a_device_that_leaves_finishes_what_it_runs_and_gets_no_more() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 20.0);
     cluster.run_until(at(1.0));
     cluster.leave(GpuId(0));
@@ -66,7 +66,7 @@ fn a_device_that_leaves_finishes_what_it_runs_and_gets_no_more() {
 
 #[test]
 fn a_device_that_fails_while_it_leaves_gives_back_what_it_ran() {
-    let mut cluster = one_model(eager(), 2);
+    let mut cluster = one_model(Rule::EAGER, 2);
     cluster.request(0, 20.0);
     cluster.leave(GpuId(0));
     cluster.run_until(at(1.0));
@@ -78,14 +78,14 @@ fn a_device_that_fails_while_it_leaves_gives_back_what_it_ran() {
 /// Due at 12 with l(1) = 6: it can wait for a device until 6.
 #[test]
 fn without_any_device_requests_wait_until_one_joins_in_time_or_they_are_lost() {
-    let mut cluster = one_model(deferred(), 0);
+    let mut cluster = one_model(DEFERRED, 0);
     cluster.request(0, 12.0);
     cluster.run_until(at(6.0));
     assert_eq!(cluster.state(0), State::Waiting);
     cluster.join(GpuId(3), ClassId(0));
     assert_eq!(cluster.batches(), [(6.0, 3, vec![0])]);
 
-    let mut cluster = one_model(deferred(), 0);
+    let mut cluster = one_model(DEFERRED, 0);
     cluster.request(0, 12.0);
     cluster.run_until(at(6.000_001));
     assert_eq!(cluster.state(0), State::Answered(Outcome::Expired));
@@ -94,7 +94,7 @@ fn without_any_device_requests_wait_until_one_joins_in_time_or_they_are_lost() {
 /// A device of a class that the model is not deployed on does not count.
 #[test]
 fn a_device_of_a_class_without_the_model_is_no_device() {
-    let mut cluster = one_model(deferred(), 0);
+    let mut cluster = one_model(DEFERRED, 0);
     cluster.join(GpuId(0), ClassId(1));
     cluster.request(0, 12.0);
     cluster.run_until(at(6.0));
@@ -109,7 +109,7 @@ fn a_device_of_a_class_without_the_model_is_no_device() {
 #[test]
 fn a_batch_is_sent_ahead_so_that_it_is_there_when_the_device_is_free() {
     let delays = Delays { control: span(1.0), data: span(0.5) };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     for arrival_ms in [0.0, 2.0, 3.0, 6.0] {
         cluster.run_until(at(arrival_ms));
         cluster.request(0, 60.0);
@@ -126,7 +126,7 @@ fn a_batch_is_sent_ahead_so_that_it_is_there_when_the_device_is_free() {
 fn delays_move_the_window_forward() {
     let delays = Delays { control: span(1.0), data: span(0.5) };
     for (requests, sent_ms, finish_ms) in [(1, 3.0, 10.5), (2, 1.5, 10.5)] {
-        let mut cluster = one_model_with_delays(deferred(), 1, delays);
+        let mut cluster = one_model_with_delays(DEFERRED, 1, delays);
         (0..requests).for_each(|_| cluster.request(0, 12.0));
         cluster.drain();
         let batch = &cluster.started()[0];
@@ -139,7 +139,7 @@ fn delays_move_the_window_forward() {
 #[test]
 fn the_way_to_the_device_counts_in_what_must_go_first() {
     let delays = Delays { control: Span::ZERO, data: span(1.0) };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.add_model(ModelId(1), on_class_0(1.0, 5.0, 32));
     cluster.add_model(ModelId(2), on_class_0(1.0, 5.0, 32));
     cluster.request(0, 50.0); // From 1 to 7.
@@ -153,7 +153,7 @@ fn the_way_to_the_device_counts_in_what_must_go_first() {
 #[test]
 fn an_overdue_device_gets_nothing_until_it_reports() {
     let delays = Delays { control: span(1.0), data: Span::ZERO };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0);
     cluster.stall(GpuId(0), span(5.0));
     cluster.run_until(at(7.5));
@@ -168,7 +168,7 @@ fn an_overdue_device_gets_nothing_until_it_reports() {
 #[test]
 fn a_device_that_says_it_is_late_is_sent_the_next_batch_for_then() {
     let delays = Delays { control: span(1.0), data: Span::ZERO };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0);
     cluster.run_until(at(2.0));
     cluster.delay(GpuId(0), span(5.0));
@@ -183,7 +183,7 @@ fn a_device_that_says_it_is_late_is_sent_the_next_batch_for_then() {
 #[test]
 fn a_device_that_says_it_is_late_is_sent_only_what_still_makes_it() {
     let delays = Delays { control: span(3.0), data: Span::ZERO };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0); // From 3 to 9.
     cluster.run_until(at(5.0));
     cluster.delay(GpuId(0), span(5.0));
@@ -200,7 +200,7 @@ fn a_device_that_says_it_is_late_is_sent_only_what_still_makes_it() {
 #[test]
 fn a_device_that_makes_up_for_its_delay_is_sent_the_next_batch_for_then() {
     let delays = Delays { control: span(1.0), data: Span::ZERO };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0); // From 1 to 7.
     cluster.request(0, 50.0);
     for (now_ms, free_ms) in [(2.0, 30.0), (4.0, 7.0)] {
@@ -215,7 +215,7 @@ fn a_device_that_makes_up_for_its_delay_is_sent_the_next_batch_for_then() {
 #[test]
 fn a_batch_sent_ahead_is_formed_for_the_time_at_which_the_device_is_free() {
     let delays = Delays { control: span(3.0), data: Span::ZERO };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0); // From 3 to 9.
     cluster.run_until(at(5.0));
     (0..3).for_each(|_| cluster.request(0, 16.0));
@@ -228,7 +228,7 @@ fn a_batch_sent_ahead_is_formed_for_the_time_at_which_the_device_is_free() {
 #[test]
 fn a_batch_sent_ahead_starts_when_the_device_is_free_and_not_before() {
     let delays = Delays { control: Span::ZERO, data: span(1.0) };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request(0, 50.0); // From 1 to 7.
     (0..4).for_each(|_| cluster.request(0, 14.0));
     cluster.drain();
@@ -239,7 +239,7 @@ fn a_batch_sent_ahead_starts_when_the_device_is_free_and_not_before() {
 
 #[test]
 fn word_of_a_batch_that_is_not_running_is_ignored() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 50.0);
     cluster.fail(GpuId(0));
     cluster.join(GpuId(0), ClassId(0));
@@ -257,7 +257,7 @@ fn word_of_a_batch_that_is_not_running_is_ignored() {
 
 #[test]
 fn a_device_that_joins_twice_is_one_device() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.add_model(ModelId(1), on_class_0(1.0, 5.0, 32));
     cluster.request(0, 50.0);
     cluster.join(GpuId(0), ClassId(0));
@@ -268,7 +268,7 @@ fn a_device_that_joins_twice_is_one_device() {
 /// Told to go while it runs something until 6, and to stay at 3: what comes at 4 runs on it at 6.
 #[test]
 fn a_device_that_was_to_leave_may_stay_after_all() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 50.0);
     cluster.run_until(at(1.0));
     cluster.leave(GpuId(0));

@@ -2,12 +2,12 @@
 
 use downbeat_sched::*;
 
-use super::{on_class_0, one_model};
+use super::{DEFERRED, on_class_0, one_model};
 use crate::cluster::{State, TestCluster, at, linear, span};
 
 /// The one device is taken until 7.5; meanwhile a request arrives every millisecond from 0 to 7, due 12 ms later.
-fn queue_behind_a_busy_device<D: DropRule>() -> TestCluster<Deferred<D, SmallestId>> {
-    let mut cluster = one_model(Deferred::new(), 1);
+fn queue_behind_a_busy_device(drop: DropRule) -> TestCluster {
+    let mut cluster = one_model(Rule::DEFERRED.with_drop(drop), 1);
     cluster.add_model(ModelId(1), on_class_0(1.0, 6.5, 1));
     cluster.request(1, 7.5);
     for arrival in 0..8 {
@@ -21,7 +21,7 @@ fn queue_behind_a_busy_device<D: DropRule>() -> TestCluster<Deferred<D, Smallest
 /// at 14 leaves time for itself alone, until 13.5, and that is too late for all others.
 #[test]
 fn timeout_drop_spends_the_batch_on_the_request_that_is_nearly_lost() {
-    let mut cluster = queue_behind_a_busy_device::<TimeoutDrop>();
+    let mut cluster = queue_behind_a_busy_device(DropRule::Timeout);
     cluster.drain();
     assert_eq!(cluster.batches()[1..], [(7.5, 0, vec![3])]);
 }
@@ -31,7 +31,7 @@ fn timeout_drop_spends_the_batch_on_the_request_that_is_nearly_lost() {
 /// four.
 #[test]
 fn window_drop_gives_up_heads_for_the_batch_that_the_load_can_sustain() {
-    let mut cluster = queue_behind_a_busy_device::<WindowDrop>();
+    let mut cluster = queue_behind_a_busy_device(DropRule::Window);
     cluster.drain();
     assert_eq!(cluster.batches()[1..], [(7.5, 0, vec![5, 6, 7])]);
 }
@@ -50,11 +50,11 @@ fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
             rows: 1,
             allowance: span(slo_ms),
             dispersion: 1.0,
-            room: Room { headroom: 1.0, ..Room::default() },
+            room: Room { headroom: 1.0, rule: Rule::DEFERRED, ..Room::default() },
             longest: Span::MAX,
         };
-        assert_eq!(TimeoutDrop::target(&traffic), 1);
-        WindowDrop::target(&traffic)
+        assert_eq!(Traffic { room: Room { rule: DEFERRED, ..traffic.room }, ..traffic }.target(), 1);
+        traffic.target()
     };
     assert_eq!(target(Delays::default(), span(1.0), 12.0), 3);
     assert_eq!(target(delays, span(1.0), 14.0), 2);
@@ -70,7 +70,7 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
     let profile = linear(1.0, 5.0, 32);
     let target = |headroom| {
         let (delays, gap, allowance) = (Delays::default(), span(1.0), span(21.0));
-        HeadroomDrop::target(&Traffic {
+        Traffic {
             profile: &profile,
             delays: &delays,
             gap,
@@ -79,7 +79,8 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
             dispersion: 1.0,
             room: Room { headroom, ..Room::default() },
             longest: Span::MAX,
-        })
+        }
+        .target()
     };
     assert_eq!(target(0.5), 8);
     assert_eq!(target(1.0), 8);
@@ -93,8 +94,8 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
 /// that half of it can be served.
 #[test]
 fn under_sustained_overload_window_drop_keeps_batches_large_and_timeout_drop_collapses() {
-    fn overload<D: DropRule>() -> (f64, f64) {
-        let mut cluster = one_model(Deferred::<D, SmallestId>::new(), 4);
+    fn overload(drop: DropRule) -> (f64, f64) {
+        let mut cluster = one_model(Rule::DEFERRED.with_drop(drop), 4);
         let arrivals = 6_000;
         for arrival in 0..arrivals {
             let now_ms = f64::from(arrival) / 6.0;
@@ -105,8 +106,8 @@ fn under_sustained_overload_window_drop_keeps_batches_large_and_timeout_drop_col
         let (finished, batches) = (cluster.finished() as f64, cluster.started().len() as f64);
         (finished / batches, finished / f64::from(arrivals))
     }
-    let (window_batch, window_share) = overload::<WindowDrop>();
-    let (timeout_batch, timeout_share) = overload::<TimeoutDrop>();
+    let (window_batch, window_share) = overload(DropRule::Window);
+    let (timeout_batch, timeout_share) = overload(DropRule::Timeout);
     assert!(window_batch > 12.0 && window_share > 0.45, "{window_batch} {window_share}");
     assert!(timeout_batch < 3.0 && timeout_share < 0.2, "{timeout_batch} {timeout_share}");
 }
@@ -115,7 +116,7 @@ fn under_sustained_overload_window_drop_keeps_batches_large_and_timeout_drop_col
 /// request due at 14.5 arrives: alone it finishes at 14. It was no part of what was given up.
 #[test]
 fn a_request_due_before_one_that_was_given_up_earlier_is_judged_on_its_own() {
-    let mut cluster = queue_behind_a_busy_device::<WindowDrop>();
+    let mut cluster = queue_behind_a_busy_device(DropRule::Window);
     cluster.run_until(at(8.0));
     cluster.join(GpuId(1), ClassId(0));
     cluster.request(0, 14.5);
@@ -125,7 +126,7 @@ fn a_request_due_before_one_that_was_given_up_earlier_is_judged_on_its_own() {
 
 #[test]
 fn a_request_that_cannot_make_it_even_alone_is_answered_when_it_arrives() {
-    let mut cluster = one_model(Deferred::<WindowDrop, SmallestId>::new(), 1);
+    let mut cluster = one_model(Rule::DEFERRED, 1);
     cluster.request(0, 5.9);
     assert_eq!(cluster.state(0), State::Answered(Outcome::Expired));
     cluster.request(0, 6.0);

@@ -2,13 +2,13 @@
 
 use downbeat_sched::*;
 
-use super::{deferred, eager, on_class_0, one_model};
+use super::{DEFERRED, on_class_0, one_model};
 use crate::cluster::{State, TestCluster, at, linear};
 
 /// Two due at 12 would start at 12 - l(3) = 4; when one goes away at 1, the other has until 12 - l(2) = 5 again.
 #[test]
 fn a_cancelled_request_is_answered_and_the_window_moves_back() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(0, 12.0);
     cluster.request(0, 12.0);
     cluster.run_until(at(1.0));
@@ -20,7 +20,7 @@ fn a_cancelled_request_is_answered_and_the_window_moves_back() {
 
 #[test]
 fn the_last_request_to_be_cancelled_leaves_nothing_to_start() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(0, 12.0);
     cluster.cancel(RequestId(0));
     cluster.drain();
@@ -29,7 +29,7 @@ fn the_last_request_to_be_cancelled_leaves_nothing_to_start() {
 
 #[test]
 fn cancelling_what_runs_or_has_left_or_was_never_there_does_nothing() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 12.0);
     let actions = cluster.log.len();
     cluster.cancel(RequestId(0));
@@ -47,7 +47,7 @@ fn cancelling_what_runs_or_has_left_or_was_never_there_does_nothing() {
 /// Both run in one batch, and one client goes away: when the device fails, only the other request is run again.
 #[test]
 fn a_request_whose_client_has_gone_is_not_run_again_when_its_device_fails() {
-    let mut cluster = one_model(eager(), 0);
+    let mut cluster = one_model(Rule::EAGER, 0);
     (0..2).for_each(|_| cluster.request(0, 50.0));
     cluster.join(GpuId(0), ClassId(0));
     (0..2).for_each(|_| cluster.cancel(RequestId(0)));
@@ -61,7 +61,7 @@ fn a_request_whose_client_has_gone_is_not_run_again_when_its_device_fails() {
 
 #[test]
 fn a_request_whose_client_has_gone_is_answered_once_when_model_and_device_go_too() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 50.0);
     cluster.remove_model(ModelId(0));
     cluster.cancel(RequestId(0));
@@ -71,7 +71,7 @@ fn a_request_whose_client_has_gone_is_answered_once_when_model_and_device_go_too
 
 #[test]
 fn a_request_of_the_default_level_can_be_cancelled_after_the_default_has_changed() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(0, 12.0);
     let spec = ModelSpec { default_priority: Priority(3), ..on_class_0(1.0, 5.0, 32) };
     cluster.add_model(ModelId(0), spec);
@@ -82,7 +82,7 @@ fn a_request_of_the_default_level_can_be_cancelled_after_the_default_has_changed
 /// Two may wait. The third is turned away; when the two start at 12 - l(3) = 4 there is room again.
 #[test]
 fn a_full_queue_turns_requests_away_until_there_is_room() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.add_model(ModelId(0), ModelSpec { queue_limit: 2, ..on_class_0(1.0, 5.0, 32) });
     (0..3).for_each(|_| cluster.request(0, 12.0));
     assert_eq!(cluster.state(2), State::Answered(Outcome::Overloaded));
@@ -95,7 +95,7 @@ fn a_full_queue_turns_requests_away_until_there_is_room() {
 
 #[test]
 fn a_request_for_an_unknown_model_is_answered_so() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(1, 12.0);
     cluster.request(u32::MAX, 12.0);
     assert_eq!(cluster.state(0), State::Answered(Outcome::UnknownModel));
@@ -104,7 +104,7 @@ fn a_request_for_an_unknown_model_is_answered_so() {
 
 #[test]
 fn a_removed_model_answers_what_waits_and_finishes_what_runs() {
-    let mut cluster = one_model(eager(), 1);
+    let mut cluster = one_model(Rule::EAGER, 1);
     cluster.request(0, 50.0);
     cluster.request(0, 50.0);
     cluster.run_until(at(1.0));
@@ -119,7 +119,7 @@ fn a_removed_model_answers_what_waits_and_finishes_what_runs() {
 
 #[test]
 fn what_a_failed_device_ran_of_a_removed_model_is_answered() {
-    let mut cluster = one_model(eager(), 2);
+    let mut cluster = one_model(Rule::EAGER, 2);
     cluster.request(0, 50.0);
     cluster.remove_model(ModelId(0));
     cluster.fail(GpuId(0));
@@ -128,7 +128,7 @@ fn what_a_failed_device_ran_of_a_removed_model_is_answered() {
 
 #[test]
 fn a_model_added_again_starts_with_an_empty_queue() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(0, 12.0);
     cluster.remove_model(ModelId(0));
     cluster.add_model(ModelId(0), on_class_0(1.0, 5.0, 32));
@@ -140,7 +140,7 @@ fn a_model_added_again_starts_with_an_empty_queue() {
 /// Due at 20, the request would start at 20 - 7 = 13. With l(b) = 2b + 8 from 1 on, it starts at 20 - l(2) = 8.
 #[test]
 fn a_changed_profile_moves_the_windows_of_what_waits() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(0, 20.0);
     cluster.run_until(at(1.0));
     cluster.change_profile(ModelId(0), ClassId(0), linear(2.0, 8.0, 32));
@@ -153,7 +153,7 @@ fn a_changed_profile_moves_the_windows_of_what_waits() {
 #[test]
 fn a_changed_profile_expires_what_it_makes_impossible() {
     for (beta_ms, expected) in [(10.0, State::Running(GpuId(0))), (10.1, State::Answered(Outcome::Expired))] {
-        let mut cluster = one_model(deferred(), 1);
+        let mut cluster = one_model(DEFERRED, 1);
         cluster.request(0, 12.0);
         cluster.run_until(at(1.0));
         cluster.change_profile(ModelId(0), ClassId(0), linear(1.0, beta_ms, 32));
@@ -163,7 +163,7 @@ fn a_changed_profile_expires_what_it_makes_impossible() {
 
 #[test]
 fn what_waits_for_a_model_that_is_no_longer_deployed_anywhere_expires() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request(0, 12.0);
     cluster.add_model(ModelId(0), ModelSpec::new([]));
     assert_eq!(cluster.state(0), State::Answered(Outcome::Expired));
@@ -174,7 +174,7 @@ fn what_waits_for_a_model_that_is_no_longer_deployed_anywhere_expires() {
 /// Batches of one: a device each. The models neither share batches nor lose their place when one of them is removed.
 #[test]
 fn models_do_not_mix() {
-    let mut cluster = TestCluster::new(eager(), Delays::default());
+    let mut cluster = TestCluster::new(Rule::EAGER, Delays::default());
     for model in 0..3 {
         cluster.add_model(ModelId(model), on_class_0(1.0, 5.0, 32));
     }

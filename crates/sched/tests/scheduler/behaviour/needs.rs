@@ -6,8 +6,8 @@ use super::one_model;
 use crate::cluster::{TestCluster, at};
 
 /// A request of `rows` every `gap_ms` for two seconds, due in 21 ms.
-fn traffic(rows: u32, gap_ms: f64) -> TestCluster<Adaptive> {
-    let mut cluster = one_model(Adaptive, 4);
+fn traffic(rows: u32, gap_ms: f64) -> TestCluster {
+    let mut cluster = one_model(Rule::ADAPTIVE, 4);
     for arrival in 0..(2_000.0 / gap_ms) as u32 {
         let now_ms = gap_ms * f64::from(arrival);
         cluster.run_until(at(now_ms));

@@ -2,12 +2,12 @@
 
 use downbeat_sched::*;
 
-use super::{deferred, eager, on_class_0, one_model};
+use super::{DEFERRED, on_class_0, one_model};
 use crate::cluster::{State, TestCluster, at};
 
 /// One device, taken until 6; batches of at most `max_batch`.
-fn behind_a_busy_device(max_batch: u32) -> TestCluster<Eager<TimeoutDrop, SmallestId>> {
-    let mut cluster = TestCluster::new(eager(), Delays::default());
+fn behind_a_busy_device(max_batch: u32) -> TestCluster {
+    let mut cluster = TestCluster::new(Rule::EAGER, Delays::default());
     let spec = ModelSpec { default_priority: Priority(2), ..on_class_0(1.0, 5.0, max_batch) };
     cluster.add_model(ModelId(0), spec);
     cluster.add_model(ModelId(1), on_class_0(1.0, 5.0, 1));
@@ -41,7 +41,7 @@ fn level_0_is_the_models_default() {
 #[test]
 fn a_lower_level_joins_where_there_is_room_and_never_pushes_out_a_higher_one() {
     for (deadline_ms, expected) in [(13.0, vec![1, 2, 3, 4, 5, 0]), (12.0, vec![1, 2, 3, 4, 5])] {
-        let mut cluster = one_model(deferred(), 0);
+        let mut cluster = one_model(DEFERRED, 0);
         cluster.request_at_level(0, deadline_ms, 2);
         (0..5).for_each(|_| cluster.request_at_level(0, 13.0, 1));
         cluster.run_until(at(2.0));
@@ -57,13 +57,13 @@ fn a_lower_level_joins_where_there_is_room_and_never_pushes_out_a_higher_one() {
 /// at 12 - l(3) = 4: earlier, never later.
 #[test]
 fn a_lower_level_makes_a_batch_start_earlier_but_never_later() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request_at_level(0, 40.0, 1);
     cluster.request_at_level(0, 12.0, 2);
     cluster.drain();
     assert_eq!(cluster.batches(), [(4.0, 0, vec![0, 1])]);
 
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request_at_level(0, 12.0, 1);
     cluster.request_at_level(0, 40.0, 2);
     cluster.drain();
@@ -99,7 +99,7 @@ fn a_higher_level_that_is_lost_leaves_the_lead_to_the_next() {
 /// l(21) is past 12, and would be lost by 74: it goes alone, at 12 - l(2) = 5, while devices are idle.
 #[test]
 fn a_lower_level_that_cannot_join_goes_alone_while_the_higher_one_still_waits() {
-    let mut cluster = one_model(deferred(), 3);
+    let mut cluster = one_model(DEFERRED, 3);
     (0..20).for_each(|_| cluster.request_at_level(0, 100.0, 1));
     cluster.request_at_level(0, 12.0, 2);
     cluster.drain();

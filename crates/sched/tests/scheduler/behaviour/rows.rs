@@ -2,12 +2,12 @@
 
 use downbeat_sched::*;
 
-use super::{deferred, eager, on_class_0, one_model, one_model_with_delays};
+use super::{DEFERRED, on_class_0, one_model, one_model_with_delays};
 use crate::cluster::{State, TestCluster, at, linear, span};
 
 /// One device, which joins later, for batches of up to `max_batch`.
-fn without_device<P: Policy>(policy: P, max_batch: u32) -> TestCluster<P> {
-    let mut cluster = TestCluster::new(policy, Delays::default());
+fn without_device(rule: Rule, max_batch: u32) -> TestCluster {
+    let mut cluster = TestCluster::new(rule, Delays::default());
     cluster.add_model(ModelId(0), on_class_0(1.0, 5.0, max_batch));
     cluster
 }
@@ -16,7 +16,7 @@ fn without_device<P: Policy>(policy: P, max_batch: u32) -> TestCluster<P> {
 #[test]
 fn a_batch_is_as_large_as_its_rows() {
     for requests in [vec![3], vec![1, 2], vec![0, 2]] {
-        let mut cluster = one_model(deferred(), 1);
+        let mut cluster = one_model(DEFERRED, 1);
         requests.iter().for_each(|&rows| cluster.request_rows(rows, 0, 12.0));
         cluster.drain();
         let batch = &cluster.started()[0];
@@ -29,7 +29,7 @@ fn a_batch_is_as_large_as_its_rows() {
 #[test]
 fn every_row_must_be_brought_to_the_device() {
     let delays = Delays { control: Span::ZERO, data: span(0.5) };
-    let mut cluster = one_model_with_delays(eager(), 1, delays);
+    let mut cluster = one_model_with_delays(Rule::EAGER, 1, delays);
     cluster.request_rows(3, 0, 50.0);
     let batch = &cluster.started()[0];
     assert_eq!((batch.sent_ms, batch.start_ms, batch.finish_ms), (0.0, 1.5, 9.5));
@@ -38,7 +38,7 @@ fn every_row_must_be_brought_to_the_device() {
 /// Batches of up to 8. The second request does not fit beside the first, and the third, which would, stays behind it.
 #[test]
 fn a_request_is_not_split_and_not_overtaken() {
-    let mut cluster = without_device(eager(), 8);
+    let mut cluster = without_device(Rule::EAGER, 8);
     [5, 4, 1].iter().for_each(|&rows| cluster.request_rows(rows, 0, 50.0));
     cluster.join(GpuId(0), ClassId(0));
     cluster.drain();
@@ -48,7 +48,7 @@ fn a_request_is_not_split_and_not_overtaken() {
 /// The same, with the third of a lower level.
 #[test]
 fn a_lower_level_does_not_overtake_a_request_that_does_not_fit() {
-    let mut cluster = without_device(eager(), 8);
+    let mut cluster = without_device(Rule::EAGER, 8);
     [(5, 1), (4, 1), (1, 2)].iter().for_each(|&(rows, level)| cluster.request_of(rows, 0, 50.0, level));
     cluster.join(GpuId(0), ClassId(0));
     cluster.drain();
@@ -58,7 +58,7 @@ fn a_lower_level_does_not_overtake_a_request_that_does_not_fit() {
 /// A head of the lower level that does not fit keeps back those behind it, and those below it.
 #[test]
 fn a_level_whose_head_does_not_fit_does_not_join() {
-    let mut cluster = without_device(eager(), 8);
+    let mut cluster = without_device(Rule::EAGER, 8);
     for (rows, level) in [(5, 1), (4, 2), (1, 2), (1, 3)] {
         cluster.request_of(rows, 0, 50.0, level);
     }
@@ -71,7 +71,7 @@ fn a_level_whose_head_does_not_fit_does_not_join() {
 /// wait until 100 - l(5) = 90.
 #[test]
 fn a_batch_that_the_next_request_cannot_join_starts_at_once() {
-    let mut cluster = without_device(deferred(), 8);
+    let mut cluster = without_device(DEFERRED, 8);
     cluster.join(GpuId(0), ClassId(0));
     cluster.request_rows(5, 0, 100.0);
     cluster.run_until(at(1.0));
@@ -87,7 +87,7 @@ fn a_batch_that_the_next_request_cannot_join_starts_at_once() {
 #[test]
 fn a_request_joins_if_there_is_time_for_all_its_rows() {
     for (rows, expected) in [(2, vec![(4.0, 0, vec![0, 1])]), (4, vec![(4.0, 0, vec![0])])] {
-        let mut cluster = one_model(deferred(), 1);
+        let mut cluster = one_model(DEFERRED, 1);
         cluster.request_rows(8, 0, 20.0);
         cluster.run_until(at(4.0));
         cluster.request_rows(rows, 0, 30.0);
@@ -98,7 +98,7 @@ fn a_request_joins_if_there_is_time_for_all_its_rows() {
 
 #[test]
 fn a_request_with_more_rows_than_the_largest_batch_is_answered_at_once() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request_rows(33, 0, 100.0);
     cluster.request_rows(u32::MAX, 0, 100.0);
     assert_eq!(cluster.state(0), State::Answered(Outcome::TooLarge));
@@ -110,7 +110,7 @@ fn a_request_with_more_rows_than_the_largest_batch_is_answered_at_once() {
 /// l(5) = 10 makes a deadline at 10, l(6) = 11 does not.
 #[test]
 fn a_request_with_too_many_rows_for_its_deadline_is_answered_at_once() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.request_rows(6, 0, 10.0);
     assert_eq!(cluster.state(0), State::Answered(Outcome::Expired));
     cluster.request_rows(5, 0, 10.0);
@@ -119,7 +119,7 @@ fn a_request_with_too_many_rows_for_its_deadline_is_answered_at_once() {
 
 #[test]
 fn a_request_that_a_changed_profile_makes_too_large_expires() {
-    let mut cluster = without_device(deferred(), 8);
+    let mut cluster = without_device(DEFERRED, 8);
     cluster.request_rows(8, 0, 100.0);
     cluster.request_rows(4, 0, 100.0);
     cluster.change_profile(ModelId(0), ClassId(0), linear(1.0, 5.0, 4));
@@ -131,7 +131,7 @@ fn a_request_that_a_changed_profile_makes_too_large_expires() {
 /// fast one; a smaller request, due before it, still gets the slow one.
 #[test]
 fn a_request_too_large_for_one_class_runs_on_another_and_keeps_nobody_from_the_first() {
-    let mut cluster = TestCluster::new(eager(), Delays::default());
+    let mut cluster = TestCluster::new(Rule::EAGER, Delays::default());
     let profiles = [(ClassId(0), linear(1.0, 10.0, 4)), (ClassId(1), linear(1.0, 5.0, 16))];
     cluster.add_model(ModelId(0), ModelSpec::new(profiles));
     cluster.join(GpuId(0), ClassId(0));
@@ -149,7 +149,7 @@ fn a_request_too_large_for_one_class_runs_on_another_and_keeps_nobody_from_the_f
 /// Two may wait, whatever their rows.
 #[test]
 fn the_queue_limit_counts_requests() {
-    let mut cluster = one_model(deferred(), 1);
+    let mut cluster = one_model(DEFERRED, 1);
     cluster.add_model(ModelId(0), ModelSpec { queue_limit: 2, ..on_class_0(1.0, 5.0, 32) });
     (0..3).for_each(|_| cluster.request_rows(10, 0, 100.0));
     assert_eq!((cluster.state(1), cluster.state(2)), (State::Waiting, State::Answered(Outcome::Overloaded)));
@@ -157,7 +157,7 @@ fn the_queue_limit_counts_requests() {
 
 #[test]
 fn a_failed_device_gives_back_requests_with_all_their_rows() {
-    let mut cluster = one_model(eager(), 2);
+    let mut cluster = one_model(Rule::EAGER, 2);
     cluster.request_rows(3, 0, 50.0);
     cluster.run_until(at(1.0));
     cluster.fail(GpuId(0));
@@ -169,7 +169,7 @@ fn a_failed_device_gives_back_requests_with_all_their_rows() {
 /// traffic would sustain batches of 41. The first is due at 100: 60 + l(33) makes that, 60 + l(41) would not.
 #[test]
 fn a_head_is_not_given_up_for_a_batch_that_it_could_not_be_part_of() {
-    let mut cluster = TestCluster::new(Deferred::<WindowDrop, SmallestId>::new(), Delays::default());
+    let mut cluster = TestCluster::new(Rule::DEFERRED, Delays::default());
     cluster.add_model(ModelId(0), on_class_0(1.0, 5.0, 64));
     cluster.add_model(ModelId(1), on_class_0(1.0, 59.0, 1));
     cluster.join(GpuId(0), ClassId(0));

@@ -48,9 +48,9 @@ impl Instance {
     }
 
     /// The first batch of the model, as the scheduler forms it.
-    fn first_batch<P: Policy>(&self, policy: P) -> Option<First> {
+    fn first_batch(&self, rule: Rule) -> Option<First> {
         let delays = Delays { control: span(self.control_ms), data: span(self.data_ms) };
-        let mut cluster = TestCluster::new(policy, delays);
+        let mut cluster = TestCluster::new(rule, delays);
         let own = linear(self.alpha_ms, self.beta_ms, self.max_batch);
         cluster.add_model(ModelId(0), ModelSpec::new([(ClassId(0), own)]));
         let lead_ms = self.control_ms + self.data_ms;
@@ -112,17 +112,17 @@ impl Instance {
         alive[..b].iter().map(|request| request.1).collect()
     }
 
-    fn check<P: Policy>(&self, policy: &P, seed: u64) -> bool {
-        let Some(First { batch, gone }) = self.first_batch(policy.clone()) else { return false };
+    fn check(&self, rule: Rule, seed: u64) -> bool {
+        let Some(First { batch, gone }) = self.first_batch(rule) else { return false };
         // Of several that arrive at the very instant at which the batch is sent, some may come after it.
         let before = self.requests.partition_point(|request| request.0 < batch.sent_ms);
         let by_then = self.requests.partition_point(|request| request.0 <= batch.sent_ms);
         let mut expected = (before..=by_then).map(|there| self.expected(there, &gone, batch.sent_ms));
-        assert!(expected.any(|ids| ids == batch.ids), "seed {seed}, {policy:?}: {batch:?} of {self:?}");
+        assert!(expected.any(|ids| ids == batch.ids), "seed {seed}, {rule:?}: {batch:?} of {self:?}");
         for &id in &gone {
             let (_, deadline_ms, rows) = self.requests[id as usize];
             let hopeless = self.finish_ms(batch.sent_ms, rows) > deadline_ms;
-            assert!(hopeless, "seed {seed}, {policy:?}: {id} was given up for nothing in {self:?}");
+            assert!(hopeless, "seed {seed}, {rule:?}: {id} was given up for nothing in {self:?}");
         }
         true
     }
@@ -133,9 +133,9 @@ fn with_timeout_drop_the_largest_batch_that_its_earliest_deadline_allows_is_star
     let mut started = 0;
     for seed in 0..6_000 {
         let instance = Instance::random(seed, if seed < 3_000 { 1 } else { 5 });
-        started += u32::from(instance.check(&Deferred::<TimeoutDrop, SmallestId>::new(), seed));
-        started += u32::from(instance.check(&Guarded::<TimeoutDrop, SmallestId>::new(1.0), seed));
-        started += u32::from(instance.check(&Eager::<TimeoutDrop, EarliestFree>::new(), seed));
+        started += u32::from(instance.check(Rule::DEFERRED.with_drop(DropRule::Timeout), seed));
+        started += u32::from(instance.check(Rule::guarded(1.0).with_drop(DropRule::Timeout), seed));
+        started += u32::from(instance.check(Rule::EAGER.with_order(GpuOrder::EarliestFree), seed));
     }
     assert!(started > 10_000, "only {started} instances of 18000 start anything");
 }

@@ -1,9 +1,9 @@
-//! Downbeat's own rule: wait while the spare devices can make up for it.
+//! The guard of deferral: how early windows open.
 
 use downbeat_profile::Span;
 
-use super::{HeadroomDrop, Need, Policy, Pressure, SmallestId, Stance};
-use crate::{Candidate, Release, Time};
+use super::{HeadStart, Rule};
+use crate::{Candidate, Need, Pressure, Release, Time};
 
 /// The least share of the devices that is reckoned to be spare, so that nothing is divided by zero or less.
 const SPARE_MIN: f64 = 0.02;
@@ -29,7 +29,7 @@ const WAIT_MOST_LONG: f64 = 1.0;
 const LOSS_HASTE: f64 = 10.0;
 
 /// How many times the gap counts at most for a long model: in a few gaps it finds a moment in which another device
-/// stays idle, which it must (see [`Policy::head_start_on_last`]).
+/// stays idle, which it must (see [`Guard::head_start_on_last`]).
 const GAPS_LONG: f64 = 3.0;
 
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in
@@ -40,9 +40,10 @@ const LOSS_PULL: u64 = 8;
 /// far longer and wait for their window are no wait for a device.
 const PULL_MOST: u64 = 2;
 
-/// Deferral whose guard follows the load, with [`HeadroomDrop`] and a learned margin. It has no settings.
+/// How early windows open on a class of devices, from how hard it is pressed.
 ///
-/// A window opens earlier by about the time that a batch waits for a device where other models want one too:
+/// Under [`HeadStart::Wait`] a window opens earlier by about the time that a batch waits for a device where other models
+/// want one too:
 ///
 /// ```text
 ///   spare      = gpus - need - deviation of need
@@ -67,12 +68,8 @@ const PULL_MOST: u64 = 2;
 /// the losers can wait, however small its batches are, does not hurry: it would only stand in their way more often.
 /// Where traffic of several levels needs all devices, windows open as early as others' work says, without that limit.
 /// See `docs/adaptive.md` for how it was found and what it gives.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Adaptive;
-
-/// What the head starts of [`Adaptive`] are reckoned from.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AdaptiveGuard {
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
     /// How many times a batch's own latency the work of others counts for at most.
     others_most: f64,
     /// How early the windows of most models open, and of long ones,
@@ -84,8 +81,7 @@ pub struct AdaptiveGuard {
     wait_on_last: f64,
     /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
     gap_on_last_ns: f64,
-    /// Under another [`Stance`] than its own, nothing of this counts, and windows open early by this part of the
-    /// backlog.
+    /// Under [`HeadStart::Backlog`] nothing of this counts, and windows open early by this part of the backlog.
     of_backlog: Option<f64>,
 }
 
@@ -102,14 +98,15 @@ struct Haste {
     gap_ns_per_need: f64,
 }
 
-impl Policy for Adaptive {
-    type Drop = HeadroomDrop;
-    type Order = SmallestId;
-    const LEARNS_MARGIN: bool = true;
+impl Default for Guard {
+    fn default() -> Self {
+        Guard::new(&Pressure::default())
+    }
+}
 
-    type Guard = AdaptiveGuard;
-
-    fn guard(&self, pressure: &Pressure) -> AdaptiveGuard {
+impl Guard {
+    /// The guard of the rule that is followed under this pressure.
+    pub fn new(pressure: &Pressure) -> Guard {
         let gpus = f64::from(pressure.gpus.max(1));
         let spare = pressure.spare_gpus().max(SPARE_MIN * gpus);
         let randomness = pressure.randomness;
@@ -135,24 +132,25 @@ impl Policy for Adaptive {
         } else {
             [haste(f64::INFINITY, gaps); 2]
         };
-        AdaptiveGuard {
+        Guard {
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
             usual,
             long,
             long_from: pressure.losers_patience,
             wait_on_last: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
-            of_backlog: pressure.stance.head_starts().map(|times| times / gpus),
+            of_backlog: match pressure.rule.head_start {
+                HeadStart::Backlog(times) => Some(times.max(0.0) / gpus),
+                HeadStart::Wait => None,
+            },
         }
     }
 
-    fn early(&self, stance: Stance) -> Release {
-        if stance == Stance::Eager { Release::Eager } else { Release::Guard }
-    }
-
+    /// How long before its frontrun a candidate of `latency` may start, of a model that needs `own` devices itself,
+    /// where so much work waits.
     #[inline]
-    fn head_start(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span, own: Need) -> Span {
-        if let Some(part) = guard.of_backlog {
+    pub fn head_start(&self, backlog: Span, latency: Span, own: Need) -> Span {
+        if let Some(part) = self.of_backlog {
             // However little waits.
             if part.is_infinite() {
                 return Span::MAX;
@@ -161,27 +159,38 @@ impl Policy for Adaptive {
         }
         let others_ns = (backlog - latency).as_nanos() as f64;
         let latency_ns = latency.as_nanos() as f64;
-        let haste = if own.alone() > guard.long_from { &guard.long } else { &guard.usual };
-        let wait_ns = others_ns.min(latency_ns * guard.others_most) * haste.wait;
+        let haste = if own.alone() > self.long_from { &self.long } else { &self.usual };
+        let wait_ns = others_ns.min(latency_ns * self.others_most) * haste.wait;
         let gap_ns = haste.gap_ns - haste.gap_ns_per_need * own.mean();
         // Below 0 it is 0: a model's need is told sooner than the sum of all is reckoned with.
         Span::from_nanos((wait_ns + gap_ns) as u64)
     }
 
+    /// The same on the last idle device, for a candidate that would hold it for longer than others can wait.
+    ///
     /// Without what bursts and scarce devices add, and with less of the gap: a batch that holds the last device for
     /// long is the very reason why others must start early.
-    fn head_start_on_last(&self, guard: &AdaptiveGuard, backlog: Span, latency: Span) -> Span {
-        if guard.of_backlog.is_some() {
-            return self.head_start(guard, backlog, latency, Need::default());
+    pub fn head_start_on_last(&self, backlog: Span, latency: Span) -> Span {
+        if self.of_backlog.is_some() {
+            return self.head_start(backlog, latency, Need::default());
         }
         let others = (backlog - latency).min(latency).as_nanos() as f64;
-        Span::from_nanos((others * guard.wait_on_last + guard.gap_on_last_ns) as u64)
+        Span::from_nanos((others * self.wait_on_last + self.gap_on_last_ns) as u64)
+    }
+}
+
+impl Rule {
+    /// The reason given for a batch that starts before its own window opened.
+    pub(crate) fn early(&self) -> Release {
+        if self.is_eager() { Release::Eager } else { Release::Guard }
     }
 
+    /// What models with open windows are ordered by when they wait for a device, within a priority: the earliest first.
+    ///
     /// A model that loses requests goes before others, the more it loses the further: where there is too much for all,
     /// all lose alike. By deadlines alone, those with the least time or the smallest batches would lose most.
-    fn urgency(&self, pressure: &Pressure, candidate: &Candidate) -> Time {
-        if pressure.stance != Stance::Own {
+    pub(crate) fn urgency(pressure: &Pressure, candidate: &Candidate) -> Time {
+        if pressure.rule.head_start != HeadStart::Wait {
             return candidate.latest;
         }
         let wait_ns = pressure.backlog.as_nanos() / u64::from(pressure.gpus.max(1));
@@ -193,9 +202,7 @@ impl Policy for Adaptive {
 
 #[cfg(test)]
 mod tests {
-    use super::Adaptive;
-    use crate::policy::{Need, Policy, Pressure, Stance};
-    use crate::{Candidate, ClassId, HigherNeeds, Priority, Span, Time};
+    use crate::{Candidate, ClassId, Guard, HigherNeeds, Need, Pressure, Priority, Rule, Span, Time};
 
     fn pressure(gpus: u32, backlog_ms: u64, need: f64, deviation: f64) -> Pressure {
         let need = Need::new(need, deviation);
@@ -211,7 +218,7 @@ mod tests {
             loss: 0.0,
             losers_patience: Span::ZERO,
             higher: HigherNeeds::default(),
-            stance: Stance::Own,
+            rule: Rule::ADAPTIVE,
         }
     }
 
@@ -225,8 +232,8 @@ mod tests {
     }
 
     fn head_start_with(pressure: &Pressure, own: Need) -> Span {
-        let guard = Adaptive.guard(pressure);
-        Adaptive.head_start(&guard, pressure.backlog, Span::from_millis(10), own)
+        let guard = Guard::new(pressure);
+        guard.head_start(pressure.backlog, Span::from_millis(10), own)
     }
 
     /// 8 - 6 = 2 spare devices: 6 / (3 * 2) = 1 ms for 6 ms of others' work.
@@ -379,8 +386,8 @@ mod tests {
             for (patience_ms, early_ms) in [(2, 10.0 / 3.0 + 2.0), (50, 10.0 / 3.0 + 10.0)] {
                 let (holding, patience) = (Span::from_millis(20), Span::from_millis(patience_ms));
                 let pressure = Pressure { holding, patience, ..pressure(2, 30, 1.0, deviation) };
-                let guard = Adaptive.guard(&pressure);
-                let on_last = Adaptive.head_start_on_last(&guard, pressure.backlog, own);
+                let guard = Guard::new(&pressure);
+                let on_last = guard.head_start_on_last(pressure.backlog, own);
                 assert!((on_last.as_millis_f64() - early_ms).abs() < 0.001, "{on_last:?}, not {early_ms} ms");
                 assert!(on_last <= head_start(&pressure));
             }
@@ -405,7 +412,7 @@ mod tests {
         let urgency = |patience_ms, loss_permille| {
             let losers_patience = Span::from_millis(patience_ms);
             let pressure = Pressure { losers_patience, ..pressure(8, 80, 4.0, 0.0) };
-            Adaptive.urgency(&pressure, &candidate(loss_permille))
+            Rule::urgency(&pressure, &candidate(loss_permille))
         };
         for (patience_ms, earlier_us) in [(100, 4_000), (5, 4_000), (2, 1_600)] {
             assert_eq!(urgency(patience_ms, 0), candidate(0).latest);

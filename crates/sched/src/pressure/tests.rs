@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Need, Pressure};
-use crate::Priority;
+use crate::{Need, Pressure, Priority};
 
 #[test]
 fn a_model_scatters_by_what_is_not_always_in_use_and_by_a_quarter_at_most() {

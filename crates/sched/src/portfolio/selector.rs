@@ -1,19 +1,20 @@
-//! All understudies, and who is to be followed.
+//! Which rule to follow.
 
 #[cfg(test)]
 mod tests;
 
-use downbeat_sched::{ClassId, Delays, Event, Priority, Span, Stance, Time};
+use super::RULES;
+use crate::{ClassId, Delays, Event, Priority, Rule, Span, Time};
 
-use crate::record::Record;
-use crate::roster::Roster;
-use crate::stage::Stage;
-use crate::tally::Tally;
+use super::cluster_snapshot::ClusterSnapshot;
+use super::loss_history::LossHistory;
+use super::per_model_counts::PerModelCounts;
+use super::replica::ShadowReplica;
 
 /// How often it is decided whom to follow.
 const ROUND: Span = Span::from_millis(250);
 
-/// Rounds for which it is remembered what understudies lost: a minute, or more where whole rounds pass without a
+/// Rounds for which it is remembered what selector lost: a minute, or more where whole rounds pass without a
 /// request.
 const MEMORY: usize = 240;
 
@@ -49,23 +50,23 @@ const LATELY: usize = 20;
 /// contradict what was before.
 const CHANGED: f64 = 3.0;
 
-/// All understudies of a scheduler that follows [`Adaptive`](downbeat_sched::Adaptive).
+/// All selector of a scheduler that follows [`Adaptive`](downbeat_sched::Adaptive).
 ///
 /// They are told what that scheduler is told ([`hear`](Self::hear)) and what became of it ([`count`](Self::count)), and
-/// say whom to follow ([`decide`](Self::decide)). As long as none is [awake](Self::are_awake), requests need not be
+/// say whom to follow ([`decide`](Self::decide)). As long as none is [awake](Self::is_active), requests need not be
 /// told, only counted.
 #[derive(Clone, Debug)]
-pub struct Understudies {
+pub struct RuleSelector {
     delays: Delays,
-    roster: Roster,
+    snapshot: ClusterSnapshot,
     /// None while nobody rehearses.
-    stages: Vec<Stage>,
-    arrived: Tally,
-    record: Record,
+    stages: Vec<ShadowReplica>,
+    arrived: PerModelCounts,
+    record: LossHistory,
     /// Where another rule than `adaptive`'s own is followed.
-    followed: Vec<(ClassId, Stance)>,
+    followed: Vec<(ClassId, usize)>,
     /// Since the last decision.
-    passed: Passed,
+    counts: LossCounts,
     next_round_at: Time,
     rest_until: Time,
     /// Rounds since they were woken.
@@ -79,7 +80,7 @@ pub struct Understudies {
 
 /// What came to the one that serves, and what it lost of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct LossCounts {
     /// Requests that came in.
     pub arrived: u64,
     /// Requests that were not answered in time, or not at all, as far as whoever counts knows.
@@ -88,7 +89,7 @@ pub struct Passed {
     pub levels: u64,
 }
 
-impl Passed {
+impl LossCounts {
     /// What a priority adds to `levels`, by "or": its bits, and beside them those that it has not. Where both come to
     /// be set, there are two priorities.
     pub fn level(priority: Priority) -> u64 {
@@ -101,17 +102,17 @@ impl Passed {
     }
 }
 
-impl Understudies {
+impl RuleSelector {
     /// Without models and devices. `delays` are those of the one that serves.
-    pub fn new(delays: Delays) -> Understudies {
-        Understudies {
+    pub fn new(delays: Delays) -> RuleSelector {
+        RuleSelector {
             delays,
-            roster: Roster::default(),
+            snapshot: ClusterSnapshot::default(),
             stages: Vec::new(),
-            arrived: Tally::default(),
-            record: Record::of_the_last(MEMORY),
+            arrived: PerModelCounts::default(),
+            record: LossHistory::of_the_last(MEMORY),
             followed: Vec::new(),
-            passed: Passed::default(),
+            counts: LossCounts::default(),
             next_round_at: Time::ZERO,
             rest_until: Time::ZERO,
             awake: 0,
@@ -125,11 +126,11 @@ impl Understudies {
     pub fn hear(&mut self, now: Time, event: &Event) {
         if let Event::Arrived(request) = event {
             // Of models that were not announced nothing is compared.
-            if self.are_awake() && self.roster.has(request.model) {
+            if self.is_active() && self.snapshot.has(request.model) {
                 self.arrived.count(request.model);
                 self.stages.iter_mut().for_each(|stage| stage.arrive(now, request));
             }
-        } else if self.roster.note(event) {
+        } else if self.snapshot.note(event) {
             // Its number may have been another model's.
             if let Event::ModelAdded { model, .. } = event {
                 self.record.strike(*model);
@@ -141,40 +142,40 @@ impl Understudies {
     }
 
     /// What came to the one that serves since this was last told, and what it lost.
-    pub fn count(&mut self, passed: Passed) {
-        self.passed.arrived += passed.arrived;
-        self.passed.lost += passed.lost;
-        self.passed.levels |= passed.levels;
+    pub fn count(&mut self, counts: LossCounts) {
+        self.counts.arrived += counts.arrived;
+        self.counts.lost += counts.lost;
+        self.counts.levels |= counts.levels;
     }
 
     /// Whether anybody rehearses.
-    pub fn are_awake(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         !self.stages.is_empty()
     }
 
     /// Says of each class of devices on which another rule is to be followed from now on. To be called at any time: it
     /// is decided a few times a second.
-    pub fn decide(&mut self, now: Time, follow: impl FnMut(ClassId, Stance)) {
+    pub fn decide(&mut self, now: Time, follow: impl FnMut(ClassId, Rule)) {
         if now < self.next_round_at {
             return;
         }
         let round = ROUND + now.since(self.next_round_at);
         self.next_round_at = now + ROUND;
-        let passed = std::mem::take(&mut self.passed);
+        let counts = std::mem::take(&mut self.counts);
         // What came in until a late decision did not come in a single round.
-        let arrived_a_round = (passed.arrived as f64 * (ROUND.as_secs_f64() / round.as_secs_f64())) as u64;
-        let alarming = passed.lost as f64 > ALARMING * passed.arrived as f64;
+        let arrived_a_round = (counts.arrived as f64 * (ROUND.as_secs_f64() / round.as_secs_f64())) as u64;
+        let alarming = counts.lost as f64 > ALARMING * counts.arrived as f64;
         self.calm = if alarming { 0 } else { self.calm.saturating_add(1) };
         // Whom to serve where there are several levels is not a matter of how many are lost.
-        let several = Passed::are_several(self.last_levels | passed.levels);
+        let several = LossCounts::are_several(self.last_levels | counts.levels);
         self.level = if several { 0 } else { self.level.saturating_add(1) };
-        if passed.levels != 0 {
-            self.last_levels = passed.levels;
+        if counts.levels != 0 {
+            self.last_levels = counts.levels;
         }
         if self.level < CALM_ROUNDS || (self.calm >= CALM_ROUNDS && self.followed.is_empty()) {
             return self.sleep(follow);
         }
-        if !self.are_awake() {
+        if !self.is_active() {
             if alarming && now >= self.rest_until {
                 self.wake(now, self.stages_for(arrived_a_round));
             }
@@ -182,25 +183,25 @@ impl Understudies {
         }
         self.awake = self.awake.saturating_add(1);
         if self.awake > WARM_UP {
-            self.record.add(&self.arrived, self.stages.len() as u32, |stance| {
-                let mut lost = Tally::default();
-                self.stages.iter().for_each(|stage| lost.add(stage.lost_by(stance)));
+            self.record.add(&self.arrived, self.stages.len() as u32, |rule| {
+                let mut lost = PerModelCounts::default();
+                self.stages.iter().for_each(|stage| lost.add(stage.lost_by(rule)));
                 lost
             });
         }
         self.arrived.clear();
         // One that began now would hear less than the others: none comes before they have slept.
         self.stages.truncate(self.stages_for(arrived_a_round) as usize);
-        self.stages.iter_mut().for_each(Stage::clear_lost);
+        self.stages.iter_mut().for_each(ShadowReplica::clear_lost);
         self.reconsider(follow);
     }
 
     /// Says whom to follow by what is remembered.
-    fn reconsider(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
-        let classes = self.roster.classes();
+    fn reconsider(&mut self, mut follow: impl FnMut(ClassId, Rule)) {
+        let classes = self.snapshot.classes();
         // Of a class without devices nothing is known.
         for (class, _) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
-            follow(class, Stance::Own);
+            follow(class, RULES[0]);
         }
         if classes.iter().any(|class| self.is_contradicted(*class, self.followed_on(*class))) {
             self.record.forget_before_last(LATELY);
@@ -210,71 +211,70 @@ impl Understudies {
             let best = self.best_on(class, now_followed);
             if best != now_followed {
                 self.followed.retain(|(of, _)| *of != class);
-                if best != Stance::Own {
+                if best != 0 {
                     self.followed.push((class, best));
                 }
-                follow(class, best);
+                follow(class, RULES[best]);
             }
         }
     }
 
     /// Sends everybody to sleep, and follows `adaptive`'s own rule everywhere.
-    fn sleep(&mut self, mut follow: impl FnMut(ClassId, Stance)) {
+    fn sleep(&mut self, mut follow: impl FnMut(ClassId, Rule)) {
         self.stages.clear();
-        self.arrived = Tally::default();
+        self.arrived = PerModelCounts::default();
         self.record.clear();
         for (class, _) in self.followed.drain(..) {
-            follow(class, Stance::Own);
+            follow(class, RULES[0]);
         }
     }
 
-    /// Sends everybody to sleep, and lets nobody be woken before some time has passed: they cannot keep up.
-    pub fn rest(&mut self, until: Time, follow: impl FnMut(ClassId, Stance)) {
+    /// Sends everybody to sleep, and lets nobody be woken before some time has counts: they cannot keep up.
+    pub fn rest(&mut self, until: Time, follow: impl FnMut(ClassId, Rule)) {
         self.rest_until = until;
         self.sleep(follow);
     }
 
     /// How many stages there are to be where so many requests come in a round.
     fn stages_for(&self, arrived: u64) -> u32 {
-        let models = self.roster.models() as u64;
+        let models = self.snapshot.models() as u64;
         // One model meets nobody but itself, on any stage. Of many, each takes memory on every one, whether it has
         // requests or not.
         if models < 2 { 1 } else { (HEARD_MOST / arrived.max(models)).clamp(1, STAGES_MOST) as u32 }
     }
 
     fn wake(&mut self, now: Time, stages: u32) {
-        let introductions = || self.roster.introductions();
-        self.stages = (0..stages).map(|number| Stage::new(number, self.delays, now, introductions)).collect();
+        let introductions = || self.snapshot.introductions();
+        self.stages =
+            (0..stages).map(|number| ShadowReplica::new(number, self.delays, now, introductions)).collect();
         self.awake = 0;
     }
 
-    fn followed_on(&self, class: ClassId) -> Stance {
+    fn followed_on(&self, class: ClassId) -> usize {
         let followed = self.followed.iter().find(|(of, _)| *of == class);
-        followed.map_or_else(Stance::default, |(_, stance)| *stance)
+        followed.map_or(0, |(_, rule)| *rule)
     }
 
     /// Whether another rule is better than the one that is followed by what happened lately, and is not by all that is
     /// remembered.
-    fn is_contradicted(&self, class: ClassId, followed: Stance) -> bool {
-        let all = self.record.about(self.roster.models_on(class));
-        let lately = self.record.about_last(LATELY, self.roster.models_on(class));
-        let mut stances = Stance::ALL.into_iter();
-        stances.any(|stance| {
-            lately.is_better(stance, followed, CHANGED) && !all.is_better(stance, followed, DOUBT)
-        })
+    fn is_contradicted(&self, class: ClassId, followed: usize) -> bool {
+        let all = self.record.about(self.snapshot.models_on(class));
+        let lately = self.record.about_last(LATELY, self.snapshot.models_on(class));
+        let mut rules = 0..RULES.len();
+        rules.any(|rule| lately.is_better(rule, followed, CHANGED) && !all.is_better(rule, followed, DOUBT))
     }
 
     /// The rule that is followed, unless another one is better beyond doubt; `adaptive`'s own where that is no worse,
     /// or good enough by now.
-    fn best_on(&self, class: ClassId, followed: Stance) -> Stance {
-        let all = self.record.about(self.roster.models_on(class));
-        let lately = self.record.about_last(LATELY, self.roster.models_on(class));
-        let own = all.bad(Stance::Own);
-        if own.min(lately.bad(Stance::Own)) < GOOD_ENOUGH {
-            return Stance::Own;
+    fn best_on(&self, class: ClassId, followed: usize) -> usize {
+        let all = self.record.about(self.snapshot.models_on(class));
+        let lately = self.record.about_last(LATELY, self.snapshot.models_on(class));
+        let own = all.bad(0);
+        if own.min(lately.bad(0)) < GOOD_ENOUGH {
+            return 0;
         }
-        let incumbent = if own <= all.bad(followed) { Stance::Own } else { followed };
-        let better = Stance::ALL.into_iter().filter(|&stance| all.is_better(stance, incumbent, DOUBT));
+        let incumbent = if own <= all.bad(followed) { 0 } else { followed };
+        let better = (0..RULES.len()).filter(|&rule| all.is_better(rule, incumbent, DOUBT));
         better.min_by(|&one, &other| all.bad(one).total_cmp(&all.bad(other))).unwrap_or(incumbent)
     }
 }

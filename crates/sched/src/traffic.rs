@@ -1,11 +1,8 @@
-//! Which requests are given up so that those behind them can run in a larger batch.
-
-use std::fmt::Debug;
+//! What a model knows of its traffic, and the batch sizes that follow from it.
 
 use downbeat_profile::{LatencyProfile, Span};
 
-use super::{Need, Room, Stance};
-use crate::Delays;
+use crate::{Delays, DropRule, Need, Room};
 
 /// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It
 /// would be a half if batches took long beside bursts; but a need that is reckoned too low costs more than one too
@@ -15,18 +12,6 @@ const BURST_ROWS: f64 = 0.25;
 /// How many heads are given up for a row that would else not run, where devices are short: two of three would be lost
 /// anyway.
 const HEADS_FOR_A_ROW: f64 = 3.0;
-
-/// Which requests are given up so that those behind them can run in a larger batch.
-pub trait DropRule: Clone + Debug {
-    /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
-    fn target(traffic: &Traffic<'_>) -> u32;
-
-    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`; as
-    /// many as can be, unless the rule says otherwise.
-    fn enough(_: &Traffic<'_>, _target: u32) -> u32 {
-        u32::MAX
-    }
-}
 
 /// What a model knows of its traffic on one class of devices.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +29,9 @@ pub struct Traffic<'a> {
     /// The squared coefficient of variation of the time between arrivals: 1 for Poisson, more for bursts and where some
     /// requests have far more rows than others.
     pub dispersion: f64,
-    /// [`Pressure::room`](super::Pressure::room) of the class.
+    /// [`Pressure::room`](crate::Pressure::room) of the class.
     pub room: Room,
-    /// [`Pressure::longest`](super::Pressure::longest) of the class.
+    /// [`Pressure::longest`](crate::Pressure::longest) of the class.
     pub longest: Span,
 }
 
@@ -111,73 +96,35 @@ impl Traffic<'_> {
         let rows = 1.0 - f64::from(batch) * more_ns / latency_ns;
         heads < HEADS_FOR_A_ROW * self.room.want * rows
     }
-}
 
-/// Only requests that could not finish even alone are given up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TimeoutDrop;
-
-impl DropRule for TimeoutDrop {
-    fn target(_: &Traffic<'_>) -> u32 {
-        1
-    }
-}
-
-/// Heads that stand in the way of the largest batch that the traffic can sustain are given up.
-///
-/// Holds the throughput when there is more load than devices, where [`TimeoutDrop`] spends every batch on requests that
-/// are nearly dead; gives up too much when there is less.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WindowDrop;
-
-impl DropRule for WindowDrop {
-    fn target(traffic: &Traffic<'_>) -> u32 {
-        traffic.sustainable()
-    }
-}
-
-/// Heads are given up only for the smallest batch that still keeps up with the traffic.
-///
-/// A batch smaller than the one that is gathered costs more device time per row. With headroom h that is affordable up
-/// to h times the cost of the gathered batch: the queue gets shorter all the same, and no request is given up for
-/// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and it
-/// would not recover. Without headroom this is [`WindowDrop`], with plenty [`TimeoutDrop`].
-///
-/// Where requests are lost and the model has the devices to itself, what it does not need is of use to nobody but
-/// itself: then heads are given up for a larger batch as long as it gains more rows than it costs heads. With a single
-/// device that is so unless the profile is steep.
-///
-/// And a batch waits for no more than others can wait for its end.
-///
-/// All this where `adaptive`'s own rule is followed; under another [`Stance`] it is that one's drop rule.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HeadroomDrop;
-
-impl DropRule for HeadroomDrop {
-    fn target(traffic: &Traffic<'_>) -> u32 {
-        match traffic.room.stance {
-            Stance::Own => {}
-            Stance::Lenient => return TimeoutDrop::target(traffic),
-            Stance::Deferred | Stance::Guarded1 | Stance::Guarded2 | Stance::Guarded4 | Stance::Eager => {
-                return WindowDrop::target(traffic);
-            }
+    /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
+    pub fn target(&self) -> u32 {
+        match self.room.rule.drop {
+            DropRule::Timeout => 1,
+            DropRule::Window => self.sustainable(),
+            DropRule::SmallestStable => self.smallest_stable(),
         }
-        let gathered = traffic.gathered();
-        let affordable_ns = traffic.room.headroom * traffic.cost_ns(gathered);
-        let keeps_up = first(1, gathered, |batch| traffic.cost_ns(batch) <= affordable_ns);
-        if traffic.room.want > 0.0 {
-            first(keeps_up, gathered, |batch| !traffic.is_worth_growing(batch))
+    }
+
+    fn smallest_stable(&self) -> u32 {
+        let gathered = self.gathered();
+        let affordable_ns = self.room.headroom * self.cost_ns(gathered);
+        let keeps_up = first(1, gathered, |batch| self.cost_ns(batch) <= affordable_ns);
+        if self.room.want > 0.0 {
+            first(keeps_up, gathered, |batch| !self.is_worth_growing(batch))
         } else {
             keeps_up
         }
     }
 
+    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`.
+    ///
     /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone
     /// is longer than others can wait, smaller batches would only make more of them wait.
-    fn enough(traffic: &Traffic<'_>, target: u32) -> u32 {
-        let Traffic { profile, longest, .. } = traffic;
-        let own = traffic.room.stance == Stance::Own;
-        if !own || *longest == Span::MAX || profile.latency(1) > *longest * 2 {
+    pub fn enough(&self, target: u32) -> u32 {
+        let Traffic { profile, longest, .. } = self;
+        let others_count = self.room.rule.drop == DropRule::SmallestStable;
+        if !others_count || *longest == Span::MAX || profile.latency(1) > *longest * 2 {
             return u32::MAX;
         }
         profile.largest_within(*longest, Span::ZERO).max(target)

@@ -1,4 +1,4 @@
-//! The wings: where understudies listen to what the scheduler is told, and rehearse it on a thread of their own.
+//! The shadow_feed: where selector listen to what the scheduler is told, and run_shadows it on a thread of their own.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use downbeat_profile::Span;
-use downbeat_sched::{ClassId, Delays, Event, Priority, Request, Stance, Time};
-use downbeat_understudy::{Passed, Understudies};
+use downbeat_sched::{ClassId, Delays, Event, LossCounts, Priority, Request, Rule, RuleSelector, Time};
 
 use super::Dispatcher;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 
-/// How often the understudies take in what they heard.
+/// How often the selector take in what they heard.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// Requests that they have heard and not taken in, past which they give up.
@@ -26,14 +25,14 @@ const MOST_HEARD: u64 = 1 << 16;
 const REST: Span = Span::from_millis(60_000);
 
 /// What happened, and when; a time that is past counts as that of what was heard before.
-pub(super) type Heard = (Time, Event);
+pub(super) type ShadowEvent = (Time, Event);
 
-/// What the dispatcher lets the understudies hear.
+/// What the dispatcher lets the selector hear.
 ///
 /// While they are asleep, which they are until something is lost, requests are only counted.
 #[derive(Debug)]
-pub(super) struct Wings {
-    heard: Sender<Heard>,
+pub(super) struct ShadowFeed {
+    heard: Sender<ShadowEvent>,
     awake: AtomicBool,
     /// Requests that were heard and have not been taken in.
     waiting: AtomicU64,
@@ -42,10 +41,10 @@ pub(super) struct Wings {
     levels: AtomicU64,
 }
 
-impl Wings {
-    pub(super) fn new() -> (Wings, Receiver<Heard>) {
+impl ShadowFeed {
+    pub(super) fn new() -> (ShadowFeed, Receiver<ShadowEvent>) {
         let (heard, listener) = crossbeam_channel::unbounded();
-        let wings = Wings {
+        let shadow_feed = ShadowFeed {
             heard,
             awake: AtomicBool::default(),
             waiting: AtomicU64::default(),
@@ -53,13 +52,13 @@ impl Wings {
             lost: AtomicU64::default(),
             levels: AtomicU64::default(),
         };
-        (wings, listener)
+        (shadow_feed, listener)
     }
 
     /// A request of this priority came in.
     pub(super) fn arrived(&self, priority: Priority) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let level = Passed::level(priority);
+        let level = LossCounts::level(priority);
         if self.levels.load(Ordering::Relaxed) & level != level {
             self.levels.fetch_or(level, Ordering::Relaxed);
         }
@@ -78,7 +77,7 @@ impl Wings {
         self.send((Time::ZERO, event));
     }
 
-    fn send(&self, heard: Heard) {
+    fn send(&self, heard: ShadowEvent) {
         // It only fails where nobody listens.
         let _ = self.heard.send(heard);
     }
@@ -88,18 +87,18 @@ impl Wings {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn take_passed(&self) -> Passed {
+    fn take_passed(&self) -> LossCounts {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
-        Passed { arrived: take(&self.arrived), lost: take(&self.lost), levels: take(&self.levels) }
+        LossCounts { arrived: take(&self.arrived), lost: take(&self.lost), levels: take(&self.levels) }
     }
 }
 
-/// Starts the thread on which understudies rehearse what is heard, until the dispatcher ends. It is not vital: should
+/// Starts the thread on which selector run_shadows what is heard, until the dispatcher ends. It is not vital: should
 /// it end by a panic, the scheduler follows its own rule.
-pub(super) fn rehearse(
+pub(super) fn run_shadows(
     clock: Clock,
     delays: Delays,
-    listener: Receiver<Heard>,
+    listener: Receiver<ShadowEvent>,
     dispatcher: &Arc<Dispatcher>,
     metrics: Arc<Metrics>,
 ) -> io::Result<()> {
@@ -110,56 +109,56 @@ pub(super) fn rehearse(
             && let Some(dispatcher) = dispatcher.upgrade()
         {
             tracing::error!(
-                "the thread understudies has panicked: other rules than the scheduler's own are not tried any more"
+                "the thread selector has panicked: other rules than the scheduler's own are not tried any more"
             );
-            dispatcher.wings.awake.store(false, Ordering::Relaxed);
+            dispatcher.shadow_feed.awake.store(false, Ordering::Relaxed);
             for (class, _) in metrics.classes() {
-                dispatcher.follow(&metrics, class, Stance::Own);
+                dispatcher.follow(&metrics, class, Rule::default());
             }
         }
     };
-    thread::Builder::new().name("understudies".to_owned()).spawn(run).map(drop)
+    thread::Builder::new().name("selector".to_owned()).spawn(run).map(drop)
 }
 
 fn run(
     clock: Clock,
     delays: Delays,
-    listener: &Receiver<Heard>,
+    listener: &Receiver<ShadowEvent>,
     dispatcher: &Weak<Dispatcher>,
     metrics: &Metrics,
 ) {
     give_way_to_others();
-    let mut understudies = Understudies::new(delays);
+    let mut selector = RuleSelector::new(delays);
     loop {
         thread::sleep(EVERY);
         let Some(dispatcher) = dispatcher.upgrade() else { return };
-        let follow = |class, stance| dispatcher.follow(metrics, class, stance);
+        let follow = |class, rule| dispatcher.follow(metrics, class, rule);
         let now = clock.now();
-        take_in(now, &mut understudies, listener, &dispatcher.wings, follow);
-        understudies.decide(now, follow);
-        dispatcher.wings.awake.store(understudies.are_awake(), Ordering::Relaxed);
+        take_in(now, &mut selector, listener, &dispatcher.shadow_feed, follow);
+        selector.decide(now, follow);
+        dispatcher.shadow_feed.awake.store(selector.is_active(), Ordering::Relaxed);
     }
 }
 
 /// Takes in what was heard until now.
 fn take_in(
     now: Time,
-    understudies: &mut Understudies,
-    listener: &Receiver<Heard>,
-    wings: &Wings,
-    follow: impl FnMut(ClassId, Stance),
+    selector: &mut RuleSelector,
+    listener: &Receiver<ShadowEvent>,
+    shadow_feed: &ShadowFeed,
+    follow: impl FnMut(ClassId, Rule),
 ) {
-    if wings.waiting.swap(0, Ordering::Relaxed) > MOST_HEARD {
+    if shadow_feed.waiting.swap(0, Ordering::Relaxed) > MOST_HEARD {
         tracing::info!(
             "requests come faster than other rules can be tried on them: none is tried for a minute"
         );
-        understudies.rest(now + REST, follow);
+        selector.rest(now + REST, follow);
     }
     // No more than there is: more may come while it is taken in.
     for (at, event) in listener.try_iter().take(listener.len()) {
-        understudies.hear(at, &event);
+        selector.hear(at, &event);
     }
-    understudies.count(wings.take_passed());
+    selector.count(shadow_feed.take_passed());
 }
 
 /// Whoever serves goes first.
@@ -167,16 +166,17 @@ fn give_way_to_others() {
     const NICEST: i32 = 19;
     let this = rustix::thread::gettid();
     if let Err(error) = rustix::process::setpriority_process(Some(this), NICEST) {
-        tracing::debug!("the understudies have the priority of all others: {error}");
+        tracing::debug!("the selector have the priority of all others: {error}");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use downbeat_sched::{Delays, ModelId, Priority, Request, RequestId, Span, Time};
-    use downbeat_understudy::{Passed, Understudies};
+    use downbeat_sched::{
+        Delays, LossCounts, ModelId, Priority, Request, RequestId, RuleSelector, Span, Time,
+    };
 
-    use super::{MOST_HEARD, Ordering, Wings, take_in};
+    use super::{MOST_HEARD, Ordering, ShadowFeed, take_in};
     use crate::intake::DEFAULT_PRIORITY;
 
     fn request(id: u64) -> Request {
@@ -186,36 +186,36 @@ mod tests {
 
     #[test]
     fn while_they_sleep_requests_are_only_counted() {
-        let (wings, listener) = Wings::new();
+        let (shadow_feed, listener) = ShadowFeed::new();
         for priority in [DEFAULT_PRIORITY, Priority(DEFAULT_PRIORITY.0 + 1), DEFAULT_PRIORITY] {
-            wings.arrived(priority);
-            wings.told(Time::ZERO, &request(0));
+            shadow_feed.arrived(priority);
+            shadow_feed.told(Time::ZERO, &request(0));
         }
-        wings.lost();
+        shadow_feed.lost();
         assert!(listener.is_empty());
-        let passed = wings.take_passed();
-        assert_eq!((passed.arrived, passed.lost, Passed::are_several(passed.levels)), (3, 1, true));
-        assert_eq!(wings.take_passed(), Passed::default());
-        wings.awake.store(true, Ordering::Relaxed);
-        wings.told(Time::ZERO, &request(0));
+        let passed = shadow_feed.take_passed();
+        assert_eq!((passed.arrived, passed.lost, LossCounts::are_several(passed.levels)), (3, 1, true));
+        assert_eq!(shadow_feed.take_passed(), LossCounts::default());
+        shadow_feed.awake.store(true, Ordering::Relaxed);
+        shadow_feed.told(Time::ZERO, &request(0));
         assert_eq!(listener.len(), 1);
     }
 
     #[test]
     fn requests_that_cannot_be_taken_in_take_no_memory_and_they_rest() {
-        let (wings, listener) = Wings::new();
-        wings.awake.store(true, Ordering::Relaxed);
+        let (shadow_feed, listener) = ShadowFeed::new();
+        shadow_feed.awake.store(true, Ordering::Relaxed);
         for id in 0..2 * MOST_HEARD {
-            wings.arrived(DEFAULT_PRIORITY);
-            wings.told(Time::ZERO, &request(id));
+            shadow_feed.arrived(DEFAULT_PRIORITY);
+            shadow_feed.told(Time::ZERO, &request(id));
         }
         assert!(listener.len() as u64 <= MOST_HEARD + 1);
-        let mut understudies = Understudies::new(Delays::default());
-        wings.lost.store(MOST_HEARD, Ordering::Relaxed);
-        take_in(Time::ZERO, &mut understudies, &listener, &wings, |_, _| ());
+        let mut selector = RuleSelector::new(Delays::default());
+        shadow_feed.lost.store(MOST_HEARD, Ordering::Relaxed);
+        take_in(Time::ZERO, &mut selector, &listener, &shadow_feed, |_, _| ());
         assert!(listener.is_empty());
         // Half of all are lost, which would wake them.
-        understudies.decide(Time::ZERO, |_, _| ());
-        assert!(!understudies.are_awake());
+        selector.decide(Time::ZERO, |_, _| ());
+        assert!(!selector.is_active());
     }
 }

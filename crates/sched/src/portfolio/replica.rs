@@ -1,40 +1,46 @@
-//! A stage: an understudy for each rule, all of whom hear the same requests at the same times.
+//! A stage: an shadow for each rule, all of whom hear the same requests at the same times.
 
 use std::collections::BTreeMap;
 
-use downbeat_sched::{Delays, Event, ModelId, Request, Span, Stance, Time};
+use super::RULES;
+use crate::{Delays, Event, ModelId, Request, Span, Time};
 
-use crate::tally::Tally;
-use crate::understudy::Understudy;
+use super::per_model_counts::PerModelCounts;
+use super::shadow::ShadowScheduler;
 
 /// By less than this the requests of a model are heard later than they come: long beside most bursts and batches, short
 /// beside what is remembered.
 const DELAY_MOST: Span = Span::from_millis(500);
 
-/// An understudy for each rule.
+/// An shadow for each rule.
 ///
 /// On the first stage requests come as they do to the one that serves. On each of the others every model's requests
 /// come later by a time of its own. They are the same requests, with the same bursts; but whose bursts meet whose, and
 /// which batch finds all devices busy, is another matter on each stage. That is what most losses depend on, so that
 /// several stages tell in a few seconds what else would take several times as long.
 #[derive(Clone, Debug)]
-pub(crate) struct Stage {
+pub(crate) struct ShadowReplica {
     number: u32,
-    /// In the order of [`Stance::ALL`].
-    cast: [Understudy; Stance::ALL.len()],
+    /// In the order of [`RULES`].
+    cast: [ShadowScheduler; RULES.len()],
     /// By when they are heard, and which came first.
     to_come: BTreeMap<(Time, u64), Request>,
     arrived: u64,
 }
 
-impl Stage {
+impl ShadowReplica {
     /// The stage of this number; the first one is 0.
-    pub(crate) fn new<I>(number: u32, delays: Delays, now: Time, introductions: impl Fn() -> I) -> Stage
+    pub(crate) fn new<I>(
+        number: u32,
+        delays: Delays,
+        now: Time,
+        introductions: impl Fn() -> I,
+    ) -> ShadowReplica
     where
         I: Iterator<Item = Event>,
     {
-        let cast = Stance::ALL.map(|stance| Understudy::new(stance, delays, now, introductions()));
-        Stage { number, cast, to_come: BTreeMap::new(), arrived: 0 }
+        let cast = RULES.map(|rule| ShadowScheduler::new(rule, delays, now, introductions()));
+        ShadowReplica { number, cast, to_come: BTreeMap::new(), arrived: 0 }
     }
 
     /// How much later a model's requests are heard here. What matters is by how much two models differ: multiples of
@@ -58,7 +64,7 @@ impl Stage {
     /// Something else happens.
     pub(crate) fn hear(&mut self, now: Time, event: &Event) {
         self.catch_up(now);
-        self.cast.iter_mut().for_each(|understudy| understudy.hear(now, event.clone()));
+        self.cast.iter_mut().for_each(|shadow| shadow.hear(now, event.clone()));
     }
 
     /// Lets everybody hear what is due.
@@ -67,46 +73,46 @@ impl Stage {
             && first.key().0 <= now
         {
             let ((at, _), request) = first.remove_entry();
-            self.cast.iter_mut().for_each(|understudy| understudy.arrive(at, &request));
+            self.cast.iter_mut().for_each(|shadow| shadow.arrive(at, &request));
         }
     }
 
     /// What is lost by a rule of what came to be heard since this was [cleared](Self::clear_lost).
-    pub(crate) fn lost_by(&self, stance: Stance) -> &Tally {
-        &self.cast[stance.number() as usize].lost
+    pub(crate) fn lost_by(&self, rule: usize) -> &PerModelCounts {
+        &self.cast[rule].lost
     }
 
     pub(crate) fn clear_lost(&mut self) {
-        self.cast.iter_mut().for_each(|understudy| understudy.lost.clear());
+        self.cast.iter_mut().for_each(|shadow| shadow.lost.clear());
     }
 
     /// Forgets a model.
     pub(crate) fn strike(&mut self, model: ModelId) {
         self.to_come.retain(|_, request| request.model != model);
-        self.cast.iter_mut().for_each(|understudy| understudy.lost.strike(model));
+        self.cast.iter_mut().for_each(|shadow| shadow.lost.strike(model));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use downbeat_sched::{
+    use crate::{
         ClassId, Delays, Event, GpuId, LatencyProfile, ModelId, ModelSpec, Priority, Request, RequestId,
-        Span, Stance, Time,
+        Span, Time,
     };
 
-    use super::{DELAY_MOST, Stage};
+    use super::{DELAY_MOST, ShadowReplica};
 
     const CLASS: ClassId = ClassId(0);
 
     /// Two models on one device, which a request of either holds for 10 ms.
-    fn stage(number: u32) -> Stage {
+    fn stage(number: u32) -> ShadowReplica {
         let model = |model| Event::ModelAdded {
             model: ModelId(model),
             spec: ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 9.0, 1).unwrap())]),
         };
         let introductions =
             || [model(0), model(1), Event::GpuJoined { gpu: GpuId(0), class: CLASS }].into_iter();
-        Stage::new(number, Delays::default(), Time::ZERO, introductions)
+        ShadowReplica::new(number, Delays::default(), Time::ZERO, introductions)
     }
 
     fn at(ms: u64) -> Time {
@@ -114,13 +120,13 @@ mod tests {
     }
 
     /// A request that has 15 ms, which is not enough for another one before it.
-    fn arrive(stage: &mut Stage, model: u32, ms: u64) {
+    fn arrive(stage: &mut ShadowReplica, model: u32, ms: u64) {
         let (id, model, deadline, priority) = (RequestId(0), ModelId(model), at(ms + 15), Priority(1));
         stage.arrive(at(ms), &Request { id, model, deadline, priority, rows: 1 });
     }
 
-    fn lost(stage: &Stage) -> [u32; 2] {
-        [0, 1].map(|model| stage.lost_by(Stance::Eager).of(ModelId(model)))
+    fn lost(stage: &ShadowReplica) -> [u32; 2] {
+        [0, 1].map(|model| stage.lost_by(6).of(ModelId(model)))
     }
 
     /// Of two that come at the same time one is lost on the first stage, and none on the others; of two of the same

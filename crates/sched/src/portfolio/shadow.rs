@@ -1,16 +1,17 @@
-//! One understudy: a scheduler that follows one rule throughout.
+//! One shadow: a scheduler that follows one rule throughout.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use downbeat_sched::{
-    Action, Actions, Adaptive, BatchId, Delays, Event, GpuId, ID_LIMIT, ModelId, Outcome, Request, RequestId,
-    Scheduler, Stance, Time,
+use crate::{
+    Action, Actions, BatchId, Delays, Event, GpuId, ID_LIMIT, ModelId, Outcome, Request, RequestId, Rule,
+    Scheduler, Time,
 };
 
-use crate::tally::Tally;
+use super::RULES;
+use super::per_model_counts::PerModelCounts;
 
-/// Every so many requests one comes twice to whoever follows [`Stance::Lenient`].
+/// Every so many requests one comes twice to whoever follows [`RULES[2]`].
 ///
 /// That rule keeps heads that make batches too small to keep up. Close to what the devices can take it loses fewest for
 /// a while, until a queue grows and it loses nearly everything from one moment to the next; nothing that it lost before
@@ -23,35 +24,35 @@ const COPY: u64 = 1 << 63;
 
 /// A scheduler that follows one rule throughout, on devices that take as long as their profiles say.
 #[derive(Clone, Debug)]
-pub(crate) struct Understudy {
-    stance: Stance,
-    scheduler: Scheduler<Adaptive>,
+pub(crate) struct ShadowScheduler {
+    rule: Rule,
+    scheduler: Scheduler,
     finishes: BinaryHeap<Reverse<(Time, GpuId, BatchId)>>,
     timer: Time,
     out: Actions,
     arrived: u64,
     /// Requests that it lost. What it starts is in time: it starts nothing else, and its devices are never late.
-    pub(crate) lost: Tally,
+    pub(crate) lost: PerModelCounts,
 }
 
-impl Understudy {
+impl ShadowScheduler {
     pub(crate) fn new(
-        stance: Stance,
+        rule: Rule,
         delays: Delays,
         now: Time,
         introductions: impl Iterator<Item = Event>,
-    ) -> Understudy {
-        let mut understudy = Understudy {
-            stance,
-            scheduler: Scheduler::new(Adaptive, delays),
+    ) -> ShadowScheduler {
+        let mut shadow = ShadowScheduler {
+            rule,
+            scheduler: Scheduler::new(rule, delays),
             finishes: BinaryHeap::new(),
             timer: Time::NEVER,
             out: Actions::new(),
             arrived: 0,
-            lost: Tally::default(),
+            lost: PerModelCounts::default(),
         };
-        introductions.for_each(|event| understudy.hear(now, event));
-        understudy
+        introductions.for_each(|event| shadow.hear(now, event));
+        shadow
     }
 
     /// A request comes in, as it does to the one that serves, or twice.
@@ -60,7 +61,7 @@ impl Understudy {
         let number = self.arrived * u64::from(ID_LIMIT) + u64::from(request.model.0);
         self.arrived += 1;
         self.hear(now, Event::Arrived(Request { id: RequestId(number), ..*request }));
-        if self.stance == Stance::Lenient && self.arrived.is_multiple_of(TWICE_IF_LENIENT) {
+        if self.rule == RULES[2] && self.arrived.is_multiple_of(TWICE_IF_LENIENT) {
             self.hear(now, Event::Arrived(Request { id: RequestId(number | COPY), ..*request }));
         }
     }
@@ -80,10 +81,6 @@ impl Understudy {
                 let at = std::mem::replace(&mut self.timer, Time::NEVER);
                 self.tell(at, Event::Timer);
             }
-        }
-        // The first device of a class may come at any time.
-        if let Event::GpuJoined { class, .. } = event {
-            self.tell(now, Event::StanceChanged { class, stance: self.stance });
         }
         self.tell(now, event);
     }
@@ -111,27 +108,26 @@ impl Understudy {
 
 #[cfg(test)]
 mod tests {
-    use downbeat_sched::{
+    use crate::{
         ClassId, Delays, Event, GpuId, LatencyProfile, ModelId, ModelSpec, Priority, Request, RequestId,
-        Span, Stance, Time,
+        Rule, Span, Time,
     };
 
     use rand::SeedableRng;
     use rand_distr::{Distribution, Exp};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    use super::Understudy;
+    use super::{RULES, ShadowScheduler};
 
     const CLASS: ClassId = ClassId(0);
 
-    /// What an understudy loses of so many requests a second that come at random, for a hundred seconds, on a device
+    /// What an shadow loses of so many requests a second that come at random, for a hundred seconds, on a device
     /// that takes 100 of them a second, one at a time.
-    fn lost(stance: Stance, rate: u64) -> u32 {
+    fn lost(rule: Rule, rate: u64) -> u32 {
         let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(5.0, 5.0, 1).unwrap())]);
         let introductions =
             [Event::ModelAdded { model: ModelId(0), spec }, Event::GpuJoined { gpu: GpuId(0), class: CLASS }];
-        let mut understudy =
-            Understudy::new(stance, Delays::default(), Time::ZERO, introductions.into_iter());
+        let mut shadow = ShadowScheduler::new(rule, Delays::default(), Time::ZERO, introductions.into_iter());
         let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
         let gap = Exp::new(rate as f64).unwrap();
         let mut now = Time::ZERO;
@@ -139,15 +135,15 @@ mod tests {
             now = now + Span::from_secs_f64(gap.sample(&mut random));
             let deadline = now + Span::from_millis(40);
             let (id, model, priority) = (RequestId(0), ModelId(0), Priority(1));
-            understudy.arrive(now, &Request { id, model, deadline, priority, rows: 1 });
+            shadow.arrive(now, &Request { id, model, deadline, priority, rows: 1 });
         }
-        understudy.lost.of(ModelId(0))
+        shadow.lost.of(ModelId(0))
     }
 
     /// Of batches of one request both rules give up the same ones.
     #[test]
     fn the_rule_that_breaks_down_without_warning_has_a_hundredth_more_to_do() {
-        let [deferred, lenient] = [Stance::Deferred, Stance::Lenient].map(|stance| lost(stance, 90));
+        let [deferred, lenient] = [RULES[1], RULES[2]].map(|rule| lost(rule, 90));
         assert!(deferred > 200 && lenient > deferred + deferred / 50, "{lenient}, and {deferred}");
         assert!(lenient < deferred + deferred / 5, "{lenient}, and {deferred}");
     }
@@ -156,7 +152,7 @@ mod tests {
     /// with them it would be 91,000.
     #[test]
     fn a_copy_that_is_lost_is_not_counted() {
-        let lenient = lost(Stance::Lenient, 1_000);
+        let lenient = lost(RULES[2], 1_000);
         assert!((89_500..=90_500).contains(&lenient), "{lenient}");
     }
 }

@@ -1,4 +1,4 @@
-//! A scheduler with its understudies against the same scheduler alone, on traffic on which its own rule is not the
+//! A scheduler with its selector against the same scheduler alone, on traffic on which its own rule is not the
 //! best.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where something does")]
@@ -7,10 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use downbeat_sched::{
-    Action, Actions, Adaptive, BatchId, ClassId, Delays, Event, GpuId, LatencyProfile, ModelId, ModelSpec,
-    Priority, Request, RequestId, Scheduler, Span, Stance, Time,
+    Action, Actions, BatchId, ClassId, Delays, Event, GpuId, LatencyProfile, LossCounts, ModelId, ModelSpec,
+    PortfolioScheduler, Priority, RULES, Request, RequestId, Rule, RuleSelector, Scheduler, Span, Time,
 };
-use downbeat_understudy::{Company, Passed, Understudies};
 use rand::SeedableRng;
 use rand_distr::{Distribution, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -121,14 +120,14 @@ impl World {
         }
     }
 
-    fn alone(&self, stance: Stance) -> Result {
-        let mut scheduler = Scheduler::new(Adaptive, Delays::default());
-        scheduler.handle(Time::ZERO, Event::StanceChanged { class: CLASS, stance }, &mut Actions::new());
+    fn alone(&self, rule: Rule) -> Result {
+        let mut scheduler = Scheduler::new(Rule::ADAPTIVE, Delays::default());
+        scheduler.handle(Time::ZERO, Event::RuleChanged { class: CLASS, rule }, &mut Actions::new());
         self.run(|now, event, out| scheduler.handle(now, event, out))
     }
 
     fn company(&self) -> Result {
-        let mut company = Company::new(Delays::default());
+        let mut company = PortfolioScheduler::new(Delays::default());
         self.run(|now, event, out| company.handle(now, event, out))
     }
 }
@@ -141,7 +140,7 @@ fn long_and_short(priorities: u8) -> World {
 fn who_loses_fewer_is_followed() {
     let world = long_and_short(1);
     let most_lost = |result: Result| result.lost_at_last.into_iter().max().unwrap_or(0);
-    let [own, deferred] = [Stance::Own, Stance::Deferred].map(|stance| most_lost(world.alone(stance)));
+    let [own, deferred] = [RULES[0], RULES[1]].map(|rule| most_lost(world.alone(rule)));
     assert!(3 * deferred < 2 * own, "{own} lost, and {deferred} by deferral: there is not much to learn");
     let company = most_lost(world.company());
     assert!(company < (own + deferred) / 2, "{company} lost; {own} by the own rule, {deferred} by deferral");
@@ -159,11 +158,11 @@ fn where_nothing_is_lost_the_own_rule_is_followed_and_nobody_rehearses() {
     world.models.iter_mut().for_each(|(.., rate)| *rate *= 0.1);
     let company = world.company();
     assert_eq!(company.lost, 0);
-    assert_eq!(company, world.alone(Stance::Own));
+    assert_eq!(company, world.alone(RULES[0]));
     let mut watched = Watched::new();
     world.run(|now, event, out| {
         watched.handle(now, event, out);
-        assert!(!watched.understudies.are_awake());
+        assert!(!watched.selector.is_active());
     });
 }
 
@@ -172,27 +171,27 @@ fn where_there_are_several_levels_the_own_rule_is_followed() {
     let world = long_and_short(2);
     let company = world.company();
     assert!(company.lost > 0);
-    assert_eq!(company, world.alone(Stance::Own));
+    assert_eq!(company, world.alone(RULES[0]));
 }
 
 /// Requests of one priority.
 fn one_level() -> u64 {
-    Passed::level(Priority(1))
+    LossCounts::level(Priority(1))
 }
 
-/// What [`Company`] is, with its understudies in sight.
+/// What [`PortfolioScheduler`] is, with its selector in sight.
 struct Watched {
-    lead: Scheduler<Adaptive>,
-    understudies: Understudies,
-    followed: Vec<(ClassId, Stance)>,
+    lead: Scheduler,
+    selector: RuleSelector,
+    followed: Vec<(ClassId, Rule)>,
     now: Time,
 }
 
 impl Watched {
     fn new() -> Watched {
         Watched {
-            lead: Scheduler::new(Adaptive, Delays::default()),
-            understudies: Understudies::new(Delays::default()),
+            lead: Scheduler::new(Rule::ADAPTIVE, Delays::default()),
+            selector: RuleSelector::new(Delays::default()),
             followed: Vec::new(),
             now: Time::ZERO,
         }
@@ -202,23 +201,23 @@ impl Watched {
     fn who_follows_another() -> Watched {
         let mut watched = Watched::new();
         long_and_short(1).run(|now, event, out| watched.handle(now, event, out));
-        assert_eq!(watched.followed.last(), Some(&(CLASS, Stance::Deferred)));
-        assert!(watched.understudies.are_awake());
+        assert_eq!(watched.followed.last(), Some(&(CLASS, RULES[1])));
+        assert!(watched.selector.is_active());
         watched.followed.clear();
         watched
     }
 
     fn handle(&mut self, now: Time, event: Event, out: &mut Actions) {
         self.now = now;
-        self.understudies.hear(now, &event);
+        self.selector.hear(now, &event);
         let arrived = matches!(event, Event::Arrived(_));
         self.lead.handle(now, event, out);
         let answered = |action: &&Action| matches!(action, Action::Answer { .. });
         let lost = out.list().iter().filter(answered).count() as u64;
-        self.understudies.count(Passed { arrived: u64::from(arrived), lost, levels: one_level() });
-        self.understudies.decide(now, |class, stance| {
-            self.lead.handle(now, Event::StanceChanged { class, stance }, out);
-            self.followed.push((class, stance));
+        self.selector.count(LossCounts { arrived: u64::from(arrived), lost, levels: one_level() });
+        self.selector.decide(now, |class, rule| {
+            self.lead.handle(now, Event::RuleChanged { class, rule }, out);
+            self.followed.push((class, rule));
         });
     }
 
@@ -226,8 +225,8 @@ impl Watched {
     fn pass(&mut self, rounds: u32, lost: u64, levels: u64) {
         for _ in 0..rounds {
             self.now = self.now + Span::from_millis(250);
-            self.understudies.count(Passed { arrived: 100, lost, levels });
-            self.understudies.decide(self.now, |class, stance| self.followed.push((class, stance)));
+            self.selector.count(LossCounts { arrived: 100, lost, levels });
+            self.selector.decide(self.now, |class, rule| self.followed.push((class, rule)));
         }
     }
 }
@@ -235,43 +234,43 @@ impl Watched {
 #[test]
 fn whoever_goes_to_rest_leaves_the_own_rule_behind() {
     let mut watched = Watched::who_follows_another();
-    watched.understudies.rest(watched.now, |class, stance| watched.followed.push((class, stance)));
-    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
+    watched.selector.rest(watched.now, |class, rule| watched.followed.push((class, rule)));
+    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
 }
 
 #[test]
 fn when_another_level_comes_the_own_rule_is_followed() {
     let mut watched = Watched::who_follows_another();
-    let levels = [Priority(128), Priority(129)].map(Passed::level);
+    let levels = [Priority(128), Priority(129)].map(LossCounts::level);
     watched.pass(2, 10, levels[0] | levels[1]);
-    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
+    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
     watched.pass(20, 10, levels[0]);
-    assert!(!watched.understudies.are_awake());
+    assert!(!watched.selector.is_active());
     watched.pass(30, 10, levels[0]);
-    assert!(watched.understudies.are_awake());
+    assert!(watched.selector.is_active());
 }
 
 /// Few requests: each round has one, or none.
 #[test]
 fn levels_that_come_in_turn_are_several() {
     let mut watched = Watched::who_follows_another();
-    let levels = [Priority(1), Priority(65)].map(Passed::level);
+    let levels = [Priority(1), Priority(65)].map(LossCounts::level);
     for level in [levels[0], 0, levels[1], 0, levels[0]] {
         watched.pass(1, 10, level);
     }
-    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
-    assert!(!watched.understudies.are_awake());
+    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    assert!(!watched.selector.is_active());
 }
 
 #[test]
 fn two_priorities_are_told_from_one_whichever_they_are() {
     for one in 0..=u8::MAX {
         for other in 0..=u8::MAX {
-            let levels = Passed::level(Priority(one)) | Passed::level(Priority(other));
-            assert_eq!(Passed::are_several(levels), one != other, "{one} and {other}");
+            let levels = LossCounts::level(Priority(one)) | LossCounts::level(Priority(other));
+            assert_eq!(LossCounts::are_several(levels), one != other, "{one} and {other}");
         }
     }
-    assert!(!Passed::are_several(0));
+    assert!(!LossCounts::are_several(0));
 }
 
 /// Five seconds, and ten.
@@ -281,54 +280,54 @@ fn seconds_after_the_last_loss_the_own_rule_is_followed_and_then_nobody_rehearse
     watched.pass(5, 0, one_level());
     assert_eq!(watched.followed, []);
     watched.pass(30, 0, one_level());
-    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
-    assert!(watched.understudies.are_awake());
+    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    assert!(watched.selector.is_active());
     watched.pass(10, 0, one_level());
-    assert!(!watched.understudies.are_awake());
+    assert!(!watched.selector.is_active());
 }
 
 #[test]
 fn on_a_class_without_devices_the_own_rule_is_followed() {
     let mut watched = Watched::who_follows_another();
-    (0..4).for_each(|gpu| watched.understudies.hear(watched.now, &Event::GpuLeft { gpu: GpuId(gpu) }));
+    (0..4).for_each(|gpu| watched.selector.hear(watched.now, &Event::GpuLeft { gpu: GpuId(gpu) }));
     watched.pass(1, 0, one_level());
-    assert_eq!(watched.followed, [(CLASS, Stance::Own)]);
+    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
     watched.pass(50, 0, one_level());
-    assert!(!watched.understudies.are_awake());
+    assert!(!watched.selector.is_active());
 }
 
 #[test]
 fn who_was_woken_before_there_was_a_device_learns_all_the_same() {
-    let mut understudies = Understudies::new(Delays::default());
-    let mut lead = Scheduler::new(Adaptive, Delays::default());
+    let mut selector = RuleSelector::new(Delays::default());
+    let mut lead = Scheduler::new(Rule::ADAPTIVE, Delays::default());
     let mut followed = Vec::new();
     // Awake before anything is there: requests are lost.
-    understudies.count(Passed { arrived: 10, lost: 10, levels: one_level() });
-    understudies.decide(Time::ZERO, |_, _| ());
-    assert!(understudies.are_awake());
+    selector.count(LossCounts { arrived: 10, lost: 10, levels: one_level() });
+    selector.decide(Time::ZERO, |_, _| ());
+    assert!(selector.is_active());
     long_and_short(1).run(|now, event, out| {
-        understudies.hear(now, &event);
+        selector.hear(now, &event);
         lead.handle(now, event, out);
-        understudies.count(Passed { arrived: 1, lost: 1, levels: one_level() });
-        understudies.decide(now, |class, stance| followed.push((class, stance)));
+        selector.count(LossCounts { arrived: 1, lost: 1, levels: one_level() });
+        selector.decide(now, |class, rule| followed.push((class, rule)));
     });
-    assert!(followed.contains(&(CLASS, Stance::Deferred)), "{followed:?}");
+    assert!(followed.contains(&(CLASS, RULES[1])), "{followed:?}");
 }
 
-/// Understudies that have heard of one model and one device, and requests for it at twice the rate that it can take.
+/// RuleSelector that have heard of one model and one device, and requests for it at twice the rate that it can take.
 struct Rehearsal {
-    understudies: Understudies,
+    selector: RuleSelector,
     now: Time,
     next: u64,
 }
 
 impl Rehearsal {
     fn new() -> Rehearsal {
-        let mut understudies = Understudies::new(Delays::default());
+        let mut selector = RuleSelector::new(Delays::default());
         let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
-        understudies.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
-        understudies.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
-        Rehearsal { understudies, now: Time::ZERO, next: 0 }
+        selector.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
+        selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
+        Rehearsal { selector, now: Time::ZERO, next: 0 }
     }
 
     fn run(&mut self, seconds: u64, lost_of_a_hundred: u64) {
@@ -338,10 +337,10 @@ impl Rehearsal {
             let deadline = self.now + Span::from_millis(30);
             let (id, model) = (RequestId(self.next), ModelId(0));
             let request = Request { id, model, deadline, priority: Priority(1), rows: 1 };
-            self.understudies.hear(self.now, &Event::Arrived(request));
+            self.selector.hear(self.now, &Event::Arrived(request));
             let lost = u64::from(self.next % 100 < lost_of_a_hundred);
-            self.understudies.count(Passed { arrived: 1, lost, levels: Passed::level(Priority(1)) });
-            self.understudies.decide(self.now, |_, _| ());
+            self.selector.count(LossCounts { arrived: 1, lost, levels: LossCounts::level(Priority(1)) });
+            self.selector.decide(self.now, |_, _| ());
         }
     }
 }
@@ -350,15 +349,15 @@ impl Rehearsal {
 fn they_are_woken_by_losses_and_go_to_sleep_when_it_is_calm() {
     let mut rehearsal = Rehearsal::new();
     rehearsal.run(5, 0);
-    assert!(!rehearsal.understudies.are_awake());
+    assert!(!rehearsal.selector.is_active());
     rehearsal.run(1, 5);
-    assert!(rehearsal.understudies.are_awake());
+    assert!(rehearsal.selector.is_active());
     rehearsal.run(60, 5);
-    assert!(rehearsal.understudies.are_awake());
-    rehearsal.understudies.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
-    rehearsal.understudies.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
+    assert!(rehearsal.selector.is_active());
+    rehearsal.selector.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
+    rehearsal.selector.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
     rehearsal.run(60, 0);
-    assert!(!rehearsal.understudies.are_awake());
+    assert!(!rehearsal.selector.is_active());
 }
 
 #[test]
@@ -366,26 +365,26 @@ fn whoever_cannot_keep_up_rests() {
     let mut rehearsal = Rehearsal::new();
     rehearsal.run(5, 5);
     let until = rehearsal.now + Span::from_millis(10_000);
-    rehearsal.understudies.rest(until, |_, _| ());
-    assert!(!rehearsal.understudies.are_awake());
+    rehearsal.selector.rest(until, |_, _| ());
+    assert!(!rehearsal.selector.is_active());
     rehearsal.run(9, 5);
-    assert!(!rehearsal.understudies.are_awake());
+    assert!(!rehearsal.selector.is_active());
     rehearsal.run(2, 5);
-    assert!(rehearsal.understudies.are_awake());
+    assert!(rehearsal.selector.is_active());
 }
 
 #[test]
 fn where_no_model_runs_there_is_nothing_to_follow_and_stray_numbers_are_nobodys() {
-    let mut understudies = Understudies::new(Delays::default());
-    understudies.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
+    let mut selector = RuleSelector::new(Delays::default());
+    selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
     let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
-    understudies.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(u32::MAX), spec });
+    selector.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(u32::MAX), spec });
     for round in 0..100 {
         let now = Time::ZERO + Span::from_millis(300) * round;
         let (id, model, priority) = (RequestId(0), ModelId(u32::MAX), Priority(1));
-        understudies.hear(now, &Event::Arrived(Request { id, model, deadline: now, priority, rows: 1 }));
-        understudies.count(Passed { arrived: 10, lost: 5, levels: one_level() });
-        understudies.decide(now, |class, stance| panic!("{class:?} is to follow {stance}"));
+        selector.hear(now, &Event::Arrived(Request { id, model, deadline: now, priority, rows: 1 }));
+        selector.count(LossCounts { arrived: 10, lost: 5, levels: one_level() });
+        selector.decide(now, |class, rule| panic!("{class:?} is to follow {rule}"));
     }
-    assert!(understudies.are_awake());
+    assert!(selector.is_active());
 }

@@ -1,10 +1,10 @@
-//! What understudies lost lately, and how sure it is that one of them loses less than another.
+//! What selector lost lately, and how sure it is that one of them loses less than another.
 
 use std::collections::{VecDeque, vec_deque};
 
-use downbeat_sched::{ModelId, Stance};
-
-use crate::tally::Tally;
+use super::RULES;
+use super::per_model_counts::PerModelCounts;
+use crate::ModelId;
 
 /// So many requests without a loss are added to what each model had: one lost of three says little.
 const FEW: f64 = 20.0;
@@ -15,11 +15,11 @@ const ROUNDS_MIN: usize = 4;
 /// So many requests more or less are always doubted, on one stage: the few that are lost at first are lost by chance.
 const BY_CHANCE: f64 = 5.0;
 
-const STANCES: usize = Stance::ALL.len();
+const RULE_COUNT: usize = RULES.len();
 
-/// What each understudy lost of each model's requests, round by round. Only the last rounds are kept.
+/// What each shadow lost of each model's requests, round by round. Only the last rounds are kept.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct LossHistory {
     rounds: VecDeque<Round>,
     /// Over all rounds, by model.
     sums: Vec<Entry>,
@@ -40,13 +40,13 @@ struct Round {
 struct Entry {
     model: ModelId,
     arrived: u32,
-    /// By the number of the stance.
-    lost: [u32; STANCES],
+    /// By the place of the rule in [`RULES`].
+    lost: [u32; RULE_COUNT],
 }
 
-impl Record {
-    pub(crate) fn of_the_last(most: usize) -> Record {
-        Record { rounds: VecDeque::new(), sums: Vec::new(), most }
+impl LossHistory {
+    pub(crate) fn of_the_last(most: usize) -> LossHistory {
+        LossHistory { rounds: VecDeque::new(), sums: Vec::new(), most }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -55,9 +55,14 @@ impl Record {
     }
 
     /// Adds a round: what came in, on each of so many stages, and what was lost by each rule on all of them.
-    pub(crate) fn add(&mut self, arrived: &Tally, stages: u32, lost: impl Fn(Stance) -> Tally) {
-        let lost = Stance::ALL.map(lost);
-        let end = lost.iter().map(Tally::models_end).fold(arrived.models_end(), u32::max);
+    pub(crate) fn add(
+        &mut self,
+        arrived: &PerModelCounts,
+        stages: u32,
+        lost: impl Fn(usize) -> PerModelCounts,
+    ) {
+        let lost: [PerModelCounts; RULE_COUNT] = std::array::from_fn(lost);
+        let end = lost.iter().map(PerModelCounts::models_end).fold(arrived.models_end(), u32::max);
         let lost_of = |model| lost.each_ref().map(|lost| lost.of(model));
         let entry = |model| Entry { model, arrived: stages * arrived.of(model), lost: lost_of(model) };
         let counts = |entry: &Entry| entry.arrived > 0 || entry.lost.iter().any(|&lost| lost > 0);
@@ -127,13 +132,13 @@ impl<'a> Comparison<'a> {
 
     /// How bad it is what would have been lost by a rule: about the share that the model lost that lost most. In a norm
     /// that is close to the largest share and more even, because the share of a single model is a matter of chance.
-    pub(crate) fn bad(&self, stance: Stance) -> f64 {
-        let fourth = |sum: &Entry| sum.share(stance).powi(4);
+    pub(crate) fn bad(&self, rule: usize) -> f64 {
+        let fourth = |sum: &Entry| sum.share(rule).powi(4);
         self.sums.iter().flatten().map(fourth).sum::<f64>().sqrt().sqrt()
     }
 
     /// Whether one rule is better than another by more than so many standard deviations of the difference.
-    pub(crate) fn is_better(&self, one: Stance, other: Stance, deviations: f64) -> bool {
+    pub(crate) fn is_better(&self, one: usize, other: usize, deviations: f64) -> bool {
         let gain = self.bad(other) - self.bad(one);
         gain > 0.0 && gain > deviations * self.deviation_of_difference(one, other)
     }
@@ -141,15 +146,15 @@ impl<'a> Comparison<'a> {
     /// The standard deviation of the difference between two rules' [`bad`](Self::bad), told from how it differs from
     /// round to round. What the traffic does by chance it does to both, and cancels out. Infinite where there are too
     /// few rounds to tell.
-    fn deviation_of_difference(&self, one: Stance, other: Stance) -> f64 {
+    fn deviation_of_difference(&self, one: usize, other: usize) -> f64 {
         if self.rounds.len() < ROUNDS_MIN {
             return f64::INFINITY;
         }
-        let bads = [one, other].map(|stance| self.bad(stance));
+        let bads = [one, other].map(|rule| self.bad(rule));
         // How much worse one lost request more makes it: the slope of the norm, which is steep for those that lose
         // most.
-        let slope = |sum: &Entry, stance: Stance, bad: f64| {
-            if bad > 0.0 { (sum.share(stance) / bad).powi(3) / sum.requests() } else { 0.0 }
+        let slope = |sum: &Entry, rule: usize, bad: f64| {
+            if bad > 0.0 { (sum.share(rule) / bad).powi(3) / sum.requests() } else { 0.0 }
         };
         let slope = |sum: &Entry| slope(sum, one, bads[0]).max(slope(sum, other, bads[1]));
         let slopes: Vec<f64> = self.sums.iter().map(|sum| sum.as_ref().map_or(0.0, slope)).collect();
@@ -177,7 +182,7 @@ impl<'a> Comparison<'a> {
 
 impl Entry {
     fn none(model: ModelId) -> Entry {
-        Entry { model, arrived: 0, lost: [0; STANCES] }
+        Entry { model, arrived: 0, lost: [0; RULE_COUNT] }
     }
 
     fn add(&mut self, other: &Entry) {
@@ -190,46 +195,46 @@ impl Entry {
         self.lost.iter_mut().zip(other.lost).for_each(|(lost, other)| *lost -= other);
     }
 
-    fn lost_by(&self, stance: Stance) -> u32 {
-        self.lost[stance.number() as usize]
+    fn lost_by(&self, rule: usize) -> u32 {
+        self.lost[rule]
     }
 
     fn requests(&self) -> f64 {
         f64::from(self.arrived) + FEW
     }
 
-    fn share(&self, stance: Stance) -> f64 {
-        f64::from(self.lost_by(stance)) / self.requests()
+    fn share(&self, rule: usize) -> f64 {
+        f64::from(self.lost_by(rule)) / self.requests()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use downbeat_sched::{ModelId, Stance};
+    use crate::ModelId;
 
-    use super::{Record, Tally};
+    use super::{LossHistory, PerModelCounts};
 
-    fn tally(counts: [u32; 2]) -> Tally {
-        let mut tally = Tally::default();
-        for (model, count) in (0..).map(ModelId).zip(counts) {
-            (0..count).for_each(|_| tally.count(model));
+    fn counts(each: [u32; 2]) -> PerModelCounts {
+        let mut counts = PerModelCounts::default();
+        for (model, count) in (0..).map(ModelId).zip(each) {
+            (0..count).for_each(|_| counts.count(model));
         }
-        tally
+        counts
     }
 
     /// A record of rounds of 49 requests for each of two models, of which `own` and `eager` lose so many, and the
     /// others none.
-    fn record(rounds: &[([u32; 2], [u32; 2])]) -> Record {
+    fn record(rounds: &[([u32; 2], [u32; 2])]) -> LossHistory {
         record_of_stages(1, rounds)
     }
 
-    fn record_of_stages(stages: u32, rounds: &[([u32; 2], [u32; 2])]) -> Record {
-        let mut record = Record::of_the_last(20);
+    fn record_of_stages(stages: u32, rounds: &[([u32; 2], [u32; 2])]) -> LossHistory {
+        let mut record = LossHistory::of_the_last(20);
         for (own, eager) in rounds {
-            record.add(&tally([49, 49]), stages, |stance| match stance {
-                Stance::Own => tally(*own),
-                Stance::Eager => tally(*eager),
-                _ => Tally::default(),
+            record.add(&counts([49, 49]), stages, |rule| match rule {
+                0 => counts(*own),
+                6 => counts(*eager),
+                _ => PerModelCounts::default(),
             });
         }
         record
@@ -242,7 +247,7 @@ mod tests {
     /// 20 rounds of 49 requests, and 20 that never were: 1000.
     #[test]
     fn it_is_as_bad_as_for_the_model_that_loses_most_and_a_little_worse_if_others_lose_too() {
-        let bad = |lost| record(&[(lost, [0, 0]); 20]).about(both()).bad(Stance::Own);
+        let bad = |lost| record(&[(lost, [0, 0]); 20]).about(both()).bad(0);
         assert!((bad([3, 0]) - 0.06).abs() < 1e-12);
         assert!((bad([4, 2]) / 0.08 - 1.0).abs() < 0.02);
         assert!((bad([3, 3]) / 0.06 - 2f64.powf(0.25)).abs() < 1e-9);
@@ -253,22 +258,21 @@ mod tests {
     fn only_the_models_that_are_asked_for_and_the_last_rounds_count() {
         let lately = [[([40, 0], [0, 0]); 5], [([0, 1], [0, 0]); 5]].concat().repeat(2);
         let record = record(&[vec![([0, 49], [49, 49]); 20], lately].concat());
-        assert!((record.about(both()).bad(Stance::Own) - 0.4).abs() < 1e-3);
+        assert!((record.about(both()).bad(0) - 0.4).abs() < 1e-3);
         let second = record.about([ModelId(1)].into_iter());
-        assert!((second.bad(Stance::Own) - 0.01).abs() < 1e-12);
-        assert!(second.bad(Stance::Eager).abs() < 1e-12);
+        assert!((second.bad(0) - 0.01).abs() < 1e-12);
+        assert!(second.bad(6).abs() < 1e-12);
     }
 
     #[test]
     fn three_rounds_are_too_few_to_tell_and_a_number_that_was_another_models_is_struck() {
         let mut record = record(&[([9, 1], [0, 0]); 3]);
-        let doubt =
-            |record: &Record| record.about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
+        let doubt = |record: &LossHistory| record.about(both()).deviation_of_difference(0, 6);
         assert!(doubt(&record).is_infinite());
-        record.add(&tally([49, 49]), 1, |_| Tally::default());
+        record.add(&counts([49, 49]), 1, |_| PerModelCounts::default());
         assert!(doubt(&record).is_finite());
         record.strike(ModelId(0));
-        let bad = record.about(both()).bad(Stance::Own);
+        let bad = record.about(both()).bad(0);
         assert!((bad - 3.0 / (4.0 * 49.0 + 20.0)).abs() < 1e-12, "{bad}");
     }
 
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn what_both_lose_alike_is_no_reason_for_doubt() {
         let rounds: Vec<_> = (0..20).map(|round| ([round % 7, 0], [round % 7, 0])).collect();
-        let doubt = record(&rounds).about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
+        let doubt = record(&rounds).about(both()).deviation_of_difference(0, 6);
         assert!((doubt - 0.005).abs() < 1e-12, "{doubt}");
     }
 
@@ -286,8 +290,8 @@ mod tests {
     fn on_four_stages_there_are_four_times_the_requests_and_twice_the_chance() {
         let record = record_of_stages(4, &[([12, 0], [12, 0]); 20]);
         let comparison = record.about(both());
-        assert!((comparison.bad(Stance::Own) - 240.0 / 3_940.0).abs() < 1e-12);
-        let doubt = comparison.deviation_of_difference(Stance::Own, Stance::Eager);
+        assert!((comparison.bad(0) - 240.0 / 3_940.0).abs() < 1e-12);
+        let doubt = comparison.deviation_of_difference(0, 6);
         assert!((doubt - 10.0 / 3_940.0).abs() < 1e-12, "{doubt}");
     }
 
@@ -297,29 +301,28 @@ mod tests {
         let rounds: Vec<_> = (0..20).map(|round| ([5 + 2 * (round % 2), 0], [5, 0])).collect();
         let record = record(&rounds);
         let comparison = record.about(both());
-        let doubt = comparison.deviation_of_difference(Stance::Own, Stance::Eager);
+        let doubt = comparison.deviation_of_difference(0, 6);
         let expected = (20.0 * 20.0 / 19.0 + 25.0_f64).sqrt() / 1_000.0;
         assert!((doubt - expected).abs() < 1e-9, "{doubt}, not {expected}");
-        assert!((comparison.bad(Stance::Own) - comparison.bad(Stance::Eager) - 0.02).abs() < 1e-12);
+        assert!((comparison.bad(0) - comparison.bad(6) - 0.02).abs() < 1e-12);
     }
 
     /// A round on one stage, after some on four, does not make what was lost by chance on these any surer.
     #[test]
     fn doubt_is_that_of_the_most_stages() {
         let mut record = record_of_stages(4, &[([12, 0], [12, 0]); 20]);
-        let doubt =
-            |record: &Record| record.about(both()).deviation_of_difference(Stance::Own, Stance::Eager);
+        let doubt = |record: &LossHistory| record.about(both()).deviation_of_difference(0, 6);
         let before = doubt(&record);
-        record.add(&tally([49, 49]), 1, |_| Tally::default());
+        record.add(&counts([49, 49]), 1, |_| PerModelCounts::default());
         assert!(doubt(&record) > 0.9 * before);
     }
 
     #[test]
     fn sums_are_those_of_the_rounds_that_are_left() {
-        let mut record = Record::of_the_last(5);
+        let mut record = LossHistory::of_the_last(5);
         for round in 0..30 {
-            let lost = tally([round % 4, round % 3]);
-            record.add(&tally([10, (round % 2) * 10]), 1 + round % 4, |_| lost.clone());
+            let lost = counts([round % 4, round % 3]);
+            record.add(&counts([10, (round % 2) * 10]), 1 + round % 4, |_| lost.clone());
             if round % 7 == 3 {
                 record.strike(ModelId(round % 2));
             }
@@ -327,7 +330,7 @@ mod tests {
                 record.forget_before_last(2);
             }
             let [kept, anew] =
-                [record.about(both()), record.about_last(usize::MAX, both())].map(|all| all.bad(Stance::Own));
+                [record.about(both()), record.about_last(usize::MAX, both())].map(|all| all.bad(0));
             assert!((kept - anew).abs() < 1e-12, "round {round}: {kept}, not {anew}");
         }
     }

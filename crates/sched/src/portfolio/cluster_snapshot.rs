@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use downbeat_sched::{ClassId, Event, GpuId, ID_LIMIT, ModelId, ModelSpec};
+use crate::{ClassId, Event, GpuId, ID_LIMIT, ModelId, ModelSpec};
 
-/// Models and devices, kept while nobody rehearses, so that an understudy can begin at any time.
+/// Models and devices, kept while nobody rehearses, so that an shadow can begin at any time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Roster {
+pub(crate) struct ClusterSnapshot {
     models: BTreeMap<ModelId, ModelSpec>,
     gpus: BTreeMap<GpuId, ClassId>,
 }
 
-impl Roster {
+impl ClusterSnapshot {
     /// Notes what an event says of them; `false` where it is of something else, or of a number that no scheduler takes.
     pub(crate) fn note(&mut self, event: &Event) -> bool {
         match event {
@@ -31,7 +31,7 @@ impl Roster {
             | Event::BatchFinished { .. }
             | Event::ModelDraining { .. }
             | Event::GpuLate { .. }
-            | Event::StanceChanged { .. }
+            | Event::RuleChanged { .. }
             | Event::Timer => return false,
         }
         true

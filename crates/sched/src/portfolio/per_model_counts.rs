@@ -1,12 +1,12 @@
 //! Counts by model.
 
-use downbeat_sched::ModelId;
+use crate::ModelId;
 
 /// A count for each model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Vec<u32>);
+pub(crate) struct PerModelCounts(Vec<u32>);
 
-impl Tally {
+impl PerModelCounts {
     pub(crate) fn count(&mut self, model: ModelId) {
         let index = model.0 as usize;
         if self.0.len() <= index {
@@ -16,7 +16,7 @@ impl Tally {
     }
 
     /// Adds another one's counts.
-    pub(crate) fn add(&mut self, other: &Tally) {
+    pub(crate) fn add(&mut self, other: &PerModelCounts) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
