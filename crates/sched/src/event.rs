@@ -218,14 +218,22 @@ pub enum Release {
     Drain,
     /// The rule opened the window early because of the work waiting elsewhere.
     Guard,
+    /// Devices were spare.
+    Early,
     /// The rule starts whatever waits as soon as a device is free.
     Eager,
 }
 
 impl Release {
     /// All of them.
-    pub const ALL: [Release; 5] =
-        [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Eager];
+    pub const ALL: [Release; 6] = [
+        Release::Window,
+        Release::Full,
+        Release::Drain,
+        Release::Guard,
+        Release::Early,
+        Release::Eager,
+    ];
 }
 
 /// How a request left without running.

@@ -182,7 +182,8 @@ impl Matchmaker {
         self.pools.get(class.0 as usize).map_or_else(Need::default, |pool| pool.pressure().need)
     }
 
-    /// The next device to give away at `now`. The model's candidates are withdrawn with it.
+    /// The next device to give away at `now` to a model whose window is open. The model's candidates are withdrawn with
+    /// it.
     pub fn grant(&mut self, now: Time) -> Option<Grant> {
         if let Ok(grant) = self.grant_only(now) {
             return grant;
@@ -244,6 +245,23 @@ impl Matchmaker {
         let candidate = self.candidate(ModelId(model), class)?;
         let gpu = idle.or_else(|| self.gpu_about_to_be_free(class, &candidate, now))?;
         self.give(ModelId(model), class, gpu, now)
+    }
+
+    /// The next spare device to give away at `now` to a model whose window is not open yet. To be asked for only when
+    /// all that has come in is known, and nothing is [due](Self::grant).
+    ///
+    /// Of several classes on which the model could start early it takes the one that finishes first.
+    pub fn grant_early(&mut self, now: Time) -> Option<Grant> {
+        (0..self.pools.len()).find_map(|class| {
+            let (_, model) = self.pools[class].pending.peek()?;
+            let posted = &self.posted[model as usize];
+            let spare = posted.iter().filter(|candidate| self.pools[candidate.class.0 as usize].may_start_early(candidate));
+            let takes = |candidate: &&Candidate| self.delays.lead(candidate.size) + candidate.latency;
+            let class = spare.min_by_key(takes)?.class;
+            let gpu = self.pools[class.0 as usize].idle.first()?;
+            let grant = self.give(ModelId(model), class, gpu, now)?;
+            Some(Grant { reason: Release::Early, ..grant })
+        })
     }
 
     fn give(&mut self, model: ModelId, class: ClassId, id: GpuId, now: Time) -> Option<Grant> {

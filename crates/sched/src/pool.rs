@@ -98,6 +98,26 @@ impl Pool {
         self.patience.peek().map_or(Priority(0), |(_, model)| self.levels.of(model))
     }
 
+    /// Whether a candidate may have an idle device although its window is not open: enough others stay idle for those
+    /// whose windows will be.
+    ///
+    /// What an early start can cost others is the time for which it holds the device. Where everybody can wait that long,
+    /// nothing is lost by it, and as long as there are twice as many devices as the traffic needs nothing needs to stay
+    /// idle. A batch that others cannot wait for leaves one device more.
+    #[inline]
+    pub(crate) fn may_start_early(&self, candidate: &Candidate) -> bool {
+        let Pressure { gpus, patience, rule, need, .. } = self.pressure;
+        let Some(reserve) = rule.reserve else { return false };
+        let reserve = if candidate.latency > patience {
+            reserve + 1
+        } else if 1.1 * need.mean() > f64::from(gpus) || self.pressure.backlog > patience {
+            reserve.min(gpus.saturating_sub(1))
+        } else {
+            0
+        };
+        self.idle.len() > reserve as usize
+    }
+
     /// Lets a model wait for any device.
     pub(crate) fn open(&mut self, model: u32, candidate: &Candidate) {
         let urgency = Rule::urgency(&self.pressure, candidate);

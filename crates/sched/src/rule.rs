@@ -18,6 +18,13 @@ pub struct Rule {
     pub drop: DropRule,
     /// Which idle device is taken first.
     pub order: GpuOrder,
+    /// A batch starts early, before its window opens, as long as more than so many devices of the class stay idle; where
+    /// there are fewer devices than that, as long as one is idle. `None`: devices are left idle until windows open.
+    ///
+    /// Trunk reservation: traffic that can wait is let in only while some trunks are free, for the sake of traffic that
+    /// cannot. P. Key, "Optimal control and trunk reservation in loss networks", Probability in the Engineering and
+    /// Informational Sciences 4, 1990: a small number is nearly optimal, whatever the load.
+    pub reserve: Option<u32>,
     /// Whether deadlines are kept with a margin for batches that take longer than their profile, learned from those
     /// that did.
     pub margin: bool,
@@ -71,6 +78,7 @@ impl Rule {
         head_start: HeadStart::Wait,
         drop: DropRule::SmallestStable,
         order: GpuOrder::SmallestId,
+        reserve: Some(1),
         margin: true,
     };
 
@@ -95,8 +103,14 @@ impl Rule {
             head_start: HeadStart::Backlog(k),
             drop: DropRule::Window,
             order: GpuOrder::SmallestId,
+            reserve: None,
             margin: false,
         }
+    }
+
+    /// The same rule, with spare devices left idle.
+    pub const fn without_early_starts(self) -> Rule {
+        Rule { reserve: None, ..self }
     }
 
     /// The same rule with another drop rule.

@@ -177,6 +177,8 @@ impl Scheduler {
                 self.offer(model, out);
             } else if let Some(grant) = self.matchmaker.grant(self.now) {
                 self.start(&grant, out);
+            } else if let Some(grant) = self.matchmaker.grant_early(self.now) {
+                self.start(&grant, out);
             } else {
                 break;
             }

@@ -267,6 +267,7 @@ fn release_label(reason: Release) -> &'static str {
         Release::Full => "full",
         Release::Drain => "drain",
         Release::Guard => "guard",
+        Release::Early => "early",
         Release::Eager => "eager",
     }
 }
