@@ -6,6 +6,9 @@
 //!
 //! - `survey 1200-1299`: `adaptive` and the rules it follows on the random scenarios of these numbers.
 //! - `stepped 0-99`: every policy on random scenarios whose latency grows in steps; with `quick`, a few policies.
+//! - `latency`: latency, losses and busy devices at shares of a committed goodput. `latency 5000-5049` names the random
+//!   scenarios, `requests=200000` the length of a run, other words limit the scenarios by name.
+//! - `latency goodput`: makes the rows that the committed file lacks.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
@@ -13,6 +16,7 @@ mod adaptive;
 mod against;
 mod clairvoyant;
 mod gather;
+mod latency;
 mod random;
 mod reference;
 mod robustness;
@@ -34,6 +38,7 @@ fn main() {
     match words.first().map(String::as_str) {
         Some("survey") => return survey::print(&words),
         Some("stepped") => return survey::print_stepped(&words),
+        Some("latency") => return latency::print(&words[1..]),
         _ => {}
     }
     let seeds = if words.iter().any(|word| word == "quick") { 1 } else { FULL.seeds };
