@@ -52,7 +52,7 @@ demo-simulate: build ## Simulate a cluster under four policies and leave a page 
 demo-client: setup-runtime ## Install Triton's client for Python into .tools/demo-client, for demo/identify.py
 	@$(PYTHON) tools/setup/client.py
 
-bench-policies: ## Compare all policies on all scenarios (hours on two cores, twenty minutes or more on 16; BENCH=quick for less, BENCH="survey 1-99" for random scenarios)
+bench-policies: ## Compare all policies on all scenarios (hours on two cores, twenty minutes or more on 16; BENCH=quick for less, BENCH="survey 1-99" or "stepped 0-99" for random scenarios, BENCH=latency for latencies below the goodput)
 	$(CARGO) bench --locked -p downbeat-sim --bench policies -- $(BENCH)
 
 bench-autoscale: ## Compare rules for the number of GPUs over a day, and hold a load constant for one (minutes; BENCH=day, seeds or constant)

@@ -222,20 +222,12 @@ impl GoodputSearch<'_> {
         })
     }
 
-    /// The scenario at a rate, long enough for the rarest model to have requests enough, and measured over whole passes
-    /// of the longest pattern: part of one has another mean rate than the one that is asked for.
+    /// The scenario at a rate, long enough for the rarest model to have requests enough.
     fn long_enough(&self, rate_rps: f64, rarest_requests: f64) -> Scenario {
-        let mut scenario = self.scenario.with_rate(rate_rps);
+        let scenario = self.scenario.with_rate(rate_rps);
         let requests = (rarest_requests / self.rarest_share()).min(MOST_REQUESTS);
         let measured = (scenario.duration - scenario.warmup).max(Span::from_secs_f64(requests / rate_rps));
-        let cycle = scenario.longest_cycle();
-        let measured = if cycle > Span::ZERO {
-            cycle * measured.as_nanos().div_ceil(cycle.as_nanos())
-        } else {
-            measured
-        };
-        scenario.duration = scenario.warmup + measured;
-        scenario
+        scenario.with_measured(measured)
     }
 
     fn summary(

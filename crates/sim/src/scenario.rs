@@ -185,6 +185,18 @@ impl Scenario {
         Scenario { total_rps, ..self.clone() }
     }
 
+    /// The scenario with another length: `measured` after warm-up or a little longer, since part of a pattern has
+    /// another mean rate than all of it.
+    pub fn with_measured(&self, measured: Span) -> Scenario {
+        let cycle = self.longest_cycle();
+        let measured = if cycle > Span::ZERO {
+            cycle * measured.as_nanos().div_ceil(cycle.as_nanos())
+        } else {
+            measured
+        };
+        Scenario { duration: self.warmup + measured, ..self.clone() }
+    }
+
     /// The longest pattern of any model's arrivals; zero where none has one. What is measured over less than a pass of
     /// it has another mean rate.
     pub fn longest_cycle(&self) -> Span {

@@ -30,6 +30,12 @@ impl AgainstBest {
         self.ratios.iter().sum::<f64>() / self.ratios.len() as f64
     }
 
+    /// Largest less smallest over the seeds.
+    pub(crate) fn spread(&self) -> f64 {
+        let (least, most) = self.range();
+        most - least
+    }
+
     /// Over the seeds.
     fn range(&self) -> (f64, f64) {
         let least = self.ratios.iter().copied().fold(f64::INFINITY, f64::min);

@@ -2,14 +2,20 @@
 //!
 //! Parts can be asked for by name (`reference`, `authors`, `adaptive`, `suite`, `unseen`, `speed`); `quick` uses one
 //! seed instead of five. A word that is neither limits the suite and the unseen scenarios to those whose name contains
-//! it. `survey 1200-1299` runs `adaptive` and the rules it follows on the random scenarios of these numbers, and
-//! nothing else.
+//! it. As the first word, these stand for something else alone:
+//!
+//! - `survey 1200-1299`: `adaptive` and the rules it follows on the random scenarios of these numbers.
+//! - `stepped 0-99`: every policy on random scenarios whose latency grows in steps; with `quick`, a few policies.
+//! - `latency`: latency, losses and busy devices at shares of a committed goodput. `latency 5000-5049` names the random
+//!   scenarios, `requests=200000` the length of a run, other words limit the scenarios by name.
+//! - `latency goodput`: makes the rows that the committed file lacks.
 
 #![allow(clippy::print_stdout, reason = "its output is what a benchmark is for")]
 
 mod adaptive;
 mod against;
 mod clairvoyant;
+mod latency;
 mod random;
 mod reference;
 mod robustness;
@@ -28,10 +34,13 @@ const PARTS: [&str; 6] = ["reference", "authors", "adaptive", "suite", "unseen",
 fn main() {
     // Cargo passes `--bench` on.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    if words.iter().any(|word| word == "survey") {
-        return survey::print(&words);
+    match words.first().map(String::as_str) {
+        Some("survey") => return survey::print(&words),
+        Some("stepped") => return survey::print_stepped(&words),
+        Some("latency") => return latency::print(&words[1..]),
+        _ => {}
     }
-    let seeds = if words.iter().any(|word| word == "quick") { 1 } else { 5 };
+    let seeds = if words.iter().any(|word| word == "quick") { 1 } else { FULL.seeds };
     let asked = |part: &str| {
         !words.iter().any(|word| PARTS.contains(&word.as_str())) || words.iter().any(|w| w == part)
     };
@@ -87,7 +96,22 @@ fn policy(text: &str) -> PolicySpec {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The effort of a goodput search.
+struct Search {
+    seeds: u32,
+    rarest_requests: u32,
+}
+
+const FULL: Search = Search { seeds: 5, rarest_requests: GoodputSearch::RAREST_REQUESTS };
+
+impl Search {
+    fn run(&self, scenario: &Scenario, policies: &[PolicySpec]) -> GoodputReport {
+        let Search { seeds, rarest_requests } = *self;
+        let search = GoodputSearch { scenario, policies, seeds, rarest_requests };
+        search.run(&|| {}).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
 fn goodput(scenario: &Scenario, policies: &[PolicySpec], seeds: u32) -> GoodputReport {
-    let search = GoodputSearch { scenario, policies, seeds, rarest_requests: GoodputSearch::RAREST_REQUESTS };
-    search.run(&|| {}).unwrap_or_else(|error| panic!("{error}"))
+    Search { seeds, ..FULL }.run(scenario, policies)
 }

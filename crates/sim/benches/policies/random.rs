@@ -1,6 +1,9 @@
 //! Scenarios that nobody chose: drawn from a number.
 
+mod stepped;
+
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use downbeat_sim::Scenario;
@@ -15,6 +18,8 @@ pub(crate) enum Drawn {
     Mixed(u64),
     /// `alone-N`: one such model on one to four GPUs.
     Alone(u64),
+    /// `stepped-N`: 1 to 8 models on 1 to 8 GPUs, whose latency grows in steps.
+    Stepped(u64),
 }
 
 impl Drawn {
@@ -24,6 +29,7 @@ impl Drawn {
         match kind {
             "random" => Some(Drawn::Mixed(number)),
             "alone" => Some(Drawn::Alone(number)),
+            "stepped" => Some(Drawn::Stepped(number)),
             _ => None,
         }
     }
@@ -33,14 +39,29 @@ impl Drawn {
             Drawn::Mixed(number) => (format!("random-{number}"), text(number, false)),
             // Other dice than those of the mixed ones.
             Drawn::Alone(number) => (format!("alone-{number}"), text(100_000 + number, true)),
+            Drawn::Stepped(number) => return stepped::draw(number).1,
         };
         Scenario::parse(&text, Path::new(&name)).unwrap_or_else(|error| panic!("{error}"))
     }
+
+    /// Names the form of the models' profiles.
+    pub(crate) fn profiles(self) -> &'static str {
+        match self {
+            Drawn::Mixed(_) | Drawn::Alone(_) => "lines",
+            Drawn::Stepped(number) => stepped::draw(number).0.name(),
+        }
+    }
+}
+
+/// Reads a range of numbers, as in `1200-1299`; `None` for another word and for an empty range.
+pub(crate) fn numbers(word: &str) -> Option<RangeInclusive<u64>> {
+    let (from, to) = word.split_once('-')?;
+    Some(from.parse().ok()?..=to.parse().ok()?).filter(|numbers| !numbers.is_empty())
 }
 
 /// The text of a scenario file.
 fn text(number: u64, alone: bool) -> String {
-    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(number));
+    let mut dice = Dice::new(number);
     let gpus = dice.one_of(&[1, 2, 3, 4, 6, 8, 12, 16, 32, 64]);
     let models = dice.log_uniform(1.0, 40.9) as u32;
     let (gpus, models) = if alone { (1 + gpus % 4, 1) } else { (gpus, models) };
@@ -66,6 +87,10 @@ fn text(number: u64, alone: bool) -> String {
 struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
+    fn new(number: u64) -> Dice {
+        Dice(Xoshiro256PlusPlus::seed_from_u64(number))
+    }
+
     fn uniform(&mut self) -> f64 {
         self.0.random()
     }

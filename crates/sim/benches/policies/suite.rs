@@ -59,7 +59,7 @@ pub(crate) fn print(seeds: u32, filters: &[&str]) {
     print_factors(&reports);
 }
 
-fn names(filters: &[&str]) -> Vec<String> {
+pub(crate) fn names(filters: &[&str]) -> Vec<String> {
     scenario_names(&scenario_folder())
         .into_iter()
         // Days whose devices come and go: `make bench-autoscale`.
