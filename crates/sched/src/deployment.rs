@@ -18,7 +18,7 @@ const PLAN_ROWS: u64 = 256;
 const MARGIN_KEPT: Span = Span::from_millis(1_000);
 
 /// How many times larger a batch may grow without a word to the matchmaker.
-const QUIET_GROWTH: u32 = 3;
+const SILENT_GROWTH_MOST: u32 = 3;
 
 /// How much of what a model starts counts when its traffic is divided among classes.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
@@ -146,23 +146,23 @@ impl Deployment {
     }
 
     /// Up to how many rows a batch of all that waits may grow without a word to the matchmaker, and until when: its
-    /// window does not open by then, with `notice` to spare. At most to a multiple, so that the matchmaker is never far
+    /// window does not open by then, with `update_lead` to spare. At most to a multiple, so that the matchmaker is never far
     /// off.
     #[inline]
-    pub(crate) fn quiet_growth(
+    pub(crate) fn silent_growth(
         &self,
         whole: &Whole,
         now: Time,
         delays: &Delays,
-        notice: Span,
+        update_lead: Span,
         outlook: &impl Outlook,
     ) -> Option<(u32, Time)> {
         let Whole { rows, deadline, .. } = *whole;
         let most = rows
-            .saturating_mul(QUIET_GROWTH)
+            .saturating_mul(SILENT_GROWTH_MOST)
             .saturating_add(1)
             .min(self.profile.max_batch().min(self.enough) - 1);
-        let early = notice + outlook.head_start(self.class, self.profile.latency(most), self.need);
+        let early = update_lead + outlook.head_start(self.class, self.profile.latency(most), self.need);
         let opens_at = |size: u32| deadline - early - self.takes(size + 1, delays);
         // Either there is plenty of time, or hardly any.
         if most <= rows || opens_at(rows + 1) <= now {

@@ -226,14 +226,8 @@ pub enum Release {
 
 impl Release {
     /// All of them.
-    pub const ALL: [Release; 6] = [
-        Release::Window,
-        Release::Full,
-        Release::Drain,
-        Release::Guard,
-        Release::Early,
-        Release::Eager,
-    ];
+    pub const ALL: [Release; 6] =
+        [Release::Window, Release::Full, Release::Drain, Release::Guard, Release::Early, Release::Eager];
 }
 
 /// How a request left without running.

@@ -255,7 +255,9 @@ impl Matchmaker {
         (0..self.pools.len()).find_map(|class| {
             let (_, model) = self.pools[class].pending.peek()?;
             let posted = &self.posted[model as usize];
-            let spare = posted.iter().filter(|candidate| self.pools[candidate.class.0 as usize].may_start_early(candidate));
+            let spare = posted
+                .iter()
+                .filter(|candidate| self.pools[candidate.class.0 as usize].may_start_early(candidate));
             let takes = |candidate: &&Candidate| self.delays.lead(candidate.size) + candidate.latency;
             let class = spare.min_by_key(takes)?.class;
             let gpu = self.pools[class.0 as usize].idle.first()?;

@@ -29,14 +29,14 @@ pub(crate) struct Model {
     arrivals: ArrivalRate,
     /// Running share of requests that were lost, among those that left.
     loss: f64,
-    quiet: Quiet,
+    silent: SilentGrowth,
     /// No more requests come.
     drains: bool,
 }
 
 /// Which requests may join what was offered without a new offer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Quiet {
+struct SilentGrowth {
     /// Those due no earlier than the head,
     from: Time,
     /// while fewer rows wait than this,
@@ -52,7 +52,7 @@ pub(crate) struct Cluster<'a, O> {
     /// The classes of which there is a device.
     pub(crate) present: ClassSet,
     /// How long before a window opens the matchmaker must know; `None` where it must know everything at once.
-    pub(crate) notice: Option<Span>,
+    pub(crate) update_lead: Option<Span>,
     pub(crate) outlook: &'a O,
 }
 
@@ -86,7 +86,7 @@ impl Model {
             largest: u32::MAX,
             arrivals: ArrivalRate::new(),
             loss: 0.0,
-            quiet: Quiet::default(),
+            silent: SilentGrowth::default(),
             drains: false,
         };
         model.respecify(spec);
@@ -145,7 +145,7 @@ impl Model {
         let time = request.deadline.since(now);
         self.arrivals.count(now, time, request.rows);
         self.queue(request, time - self.max_wait);
-        let Quiet { from, rows, until } = self.quiet;
+        let SilentGrowth { from, rows, until } = self.silent;
         let joins = waiting < rows as usize && request.rows == 1 && self.lanes.len() == 1;
         Ok(!(joins && request.deadline >= from && now < until))
     }
@@ -208,7 +208,7 @@ impl Model {
         offer.expired.clear();
         offer.needs.clear();
         offer.stale_at = Time::NEVER;
-        self.quiet.rows = 0;
+        self.silent.rows = 0;
         if !self.offer_whole(now, cluster, offer) {
             self.offer_any(now, cluster, offer);
         }
@@ -266,7 +266,7 @@ impl Model {
     /// not so; nothing but the plan is changed then.
     #[inline]
     fn offer_whole(&mut self, now: Time, cluster: &Cluster<'_, impl Outlook>, offer: &mut Offer) -> bool {
-        let Cluster { delays, present, notice, outlook } = *cluster;
+        let Cluster { delays, present, update_lead, outlook } = *cluster;
         let ([deployment], [lane], false) = (&mut self.deployments[..], &mut self.lanes[..], self.drains)
         else {
             return false;
@@ -284,11 +284,11 @@ impl Model {
         }
         offer.needs.push((deployment.class, deployment.need));
         offer.candidates.push(candidate);
-        if let Some(notice) = notice
+        if let Some(update_lead) = update_lead
             && whole.held_until == whole.deadline
-            && let Some((rows, until)) = deployment.quiet_growth(&whole, now, delays, notice, outlook)
+            && let Some((rows, until)) = deployment.silent_growth(&whole, now, delays, update_lead, outlook)
         {
-            self.quiet = Quiet { from: whole.deadline, rows, until };
+            self.silent = SilentGrowth { from: whole.deadline, rows, until };
             offer.stale_at = offer.stale_at.min(until);
         }
         true

@@ -4,8 +4,8 @@ use crate::fleet::Sent;
 use crate::matchmaker::{Grant, Matchmaker};
 use crate::shard::{Shard, Taken};
 use crate::{
-    Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, Need, Outcome, Request, Rule, Start,
-    Time,
+    Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, Need, Outcome, Request, Rule, Span,
+    Start, Time,
 };
 
 /// Ids at or past this are refused: tables are indexed by them, and a stray id must not take all memory.
@@ -30,23 +30,44 @@ pub struct Scheduler {
     matchmaker: Matchmaker,
     now: Time,
     armed: Time,
+    /// Models that are to make a new offer, each once.
+    touched: Vec<ModelId>,
+    is_touched: Vec<bool>,
 }
 
 impl Scheduler {
     /// A scheduler without models and devices.
     pub fn new(rule: Rule, delays: Delays) -> Self {
+        // The matchmaker is on the same thread, so that it can be told of a window when that opens, and no sooner.
+        let mut shard = Shard::new(delays, rule.margin, 0, 1);
+        shard.suppress_updates(Span::ZERO);
         Scheduler {
-            shard: Shard::new(delays, rule.margin, 0, 1),
+            shard,
             matchmaker: Matchmaker::new(rule, delays),
             now: Time::ZERO,
             armed: Time::NEVER,
+            touched: Vec::new(),
+            is_touched: Vec::new(),
         }
+    }
+
+    /// The same scheduler, in which a model makes an offer for every request: for tests.
+    pub fn with_all_updates(mut self) -> Self {
+        self.shard.send_all_updates();
+        self
     }
 
     /// Reacts to an event; what is to be done is added to `out`. A `now` before that of an earlier event counts as that
     /// event's.
     pub fn handle(&mut self, now: Time, event: Event, out: &mut Actions) {
-        self.now = self.now.max(now).min(LAST_NOW);
+        self.take_in(now, event, out);
+        self.settle(now, out);
+    }
+
+    /// Learns of an event. What follows from it is decided when it is next [settled](Self::settle); answers that are
+    /// certain are given at once. For callers who learn of several events at a time.
+    pub fn take_in(&mut self, now: Time, event: Event, out: &mut Actions) {
+        self.advance(now);
         match event {
             Event::Arrived(request) => self.arrived(&request, out),
             Event::Cancelled(request) => self.cancelled(&request, out),
@@ -54,16 +75,16 @@ impl Scheduler {
             Event::GpuLate { gpu, free_at } => self.matchmaker.late(gpu, free_at, self.now),
             Event::GpuJoined { gpu, class } => {
                 self.matchmaker.join(gpu, class, self.now);
-                self.update_present(out);
+                self.update_present();
             }
             Event::GpuLeft { gpu } => {
                 self.matchmaker.leave(gpu);
-                self.update_present(out);
+                self.update_present();
             }
             Event::GpuFailed { gpu } => self.gpu_failed(gpu, out),
             Event::ModelAdded { model, spec } => {
                 if self.shard.add(model, spec) {
-                    self.offer(model, out);
+                    self.touch(model);
                 }
             }
             Event::ModelRemoved { model } => {
@@ -74,19 +95,18 @@ impl Scheduler {
             }
             Event::ModelDraining { model } => {
                 if self.shard.drain(model) {
-                    self.offer(model, out);
+                    self.touch(model);
                 }
             }
             Event::ProfileChanged { model, class, profile } => {
                 if self.shard.set_profile(model, class, profile) {
-                    self.offer(model, out);
+                    self.touch(model);
                 }
             }
             Event::RuleChanged { class, rule } => self.matchmaker.follow(class, rule),
             // Used up, whether or not it came too early: it must be armed again even for the same time.
             Event::Timer => self.armed = Time::ZERO,
         }
-        self.settle(out);
     }
 
     /// Requests of `model` that wait.
@@ -107,7 +127,8 @@ impl Scheduler {
 
     fn arrived(&mut self, request: &Request, out: &mut Actions) {
         match self.shard.arrive(self.now, request) {
-            Ok(_) => self.offer(request.model, out),
+            Ok(true) => self.touch(request.model),
+            Ok(false) => {}
             Err(outcome) => out.push(Action::Answer { request: request.id, outcome }),
         }
     }
@@ -115,7 +136,7 @@ impl Scheduler {
     fn cancelled(&mut self, request: &Request, out: &mut Actions) {
         if self.shard.cancel(request) {
             out.push(Action::Answer { request: request.id, outcome: Outcome::Cancelled });
-            self.offer(request.model, out);
+            self.touch(request.model);
         }
     }
 
@@ -140,20 +161,36 @@ impl Scheduler {
                 out.push(Action::Answer { request, outcome: Outcome::Removed });
             }
         });
-        touched.into_iter().for_each(|model| self.offer(model, out));
-        self.update_present(out);
+        touched.into_iter().for_each(|model| self.touch(model));
+        self.update_present();
     }
 
     /// Tells all models whose class has got its first device, or lost its last.
-    fn update_present(&mut self, out: &mut Actions) {
+    fn update_present(&mut self) {
         let changed = self.shard.set_present(self.matchmaker.present());
         if changed.bits() == 0 {
             return;
         }
         for model in (0..self.shard.models_end()).map(ModelId) {
             if self.shard.is_deployed_on(model, changed) {
-                self.offer(model, out);
+                self.touch(model);
             }
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now).min(LAST_NOW);
+    }
+
+    /// Has a model make a new offer when all that comes now is known.
+    #[inline]
+    fn touch(&mut self, model: ModelId) {
+        let index = model.0 as usize;
+        if self.is_touched.len() <= index {
+            self.is_touched.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut self.is_touched[index], true) {
+            self.touched.push(model);
         }
     }
 
@@ -170,8 +207,16 @@ impl Scheduler {
         matchmaker.post(model, &offer.candidates);
     }
 
-    /// Does all that is due now, and arms the timer for what is due next.
-    fn settle(&mut self, out: &mut Actions) {
+    /// Decides what follows from all that was [taken in](Self::take_in) and from the time, and arms the timer for what
+    /// is due next.
+    pub fn settle(&mut self, now: Time, out: &mut Actions) {
+        self.advance(now);
+        for at in 0..self.touched.len() {
+            let model = self.touched[at];
+            self.is_touched[model.0 as usize] = false;
+            self.offer(model, out);
+        }
+        self.touched.clear();
         loop {
             if let Some(model) = self.shard.due(self.now) {
                 self.offer(model, out);

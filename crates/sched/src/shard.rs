@@ -32,8 +32,8 @@ pub struct Shard {
     delays: Delays,
     /// The classes of which there is a device.
     present: ClassSet,
-    /// See [`be_brief`](Self::be_brief).
-    notice: Option<Span>,
+    /// See [`suppress_updates`](Self::suppress_updates).
+    update_lead: Option<Span>,
     next_batch: u64,
     batches_apart: u64,
     /// Kept to be filled again.
@@ -74,7 +74,7 @@ impl Shard {
             ledger: Ledger::default(),
             delays,
             present: ClassSet::default(),
-            notice: None,
+            update_lead: None,
             next_batch: index.into(),
             batches_apart: shards.max(1).into(),
             offer: Offer::default(),
@@ -142,11 +142,16 @@ impl Shard {
         self.model(model).map_or(0, Model::waiting)
     }
 
-    /// Asks for fewer offers from now on: a request that joins others long before their window opens, `notice` and
-    /// more, asks for none. What is granted is the same, since a batch is formed anew when it is. The matchmaker sees
+    /// Asks for fewer offers from now on: a request that joins others `update_lead` and more
+    /// before their window opens, asks for none. What is granted is the same, since a batch is formed anew when it is. The matchmaker sees
     /// the smaller batch meanwhile.
-    pub fn be_brief(&mut self, notice: Span) {
-        self.notice = Some(notice);
+    pub fn suppress_updates(&mut self, update_lead: Span) {
+        self.update_lead = Some(update_lead);
+    }
+
+    /// Asks for an offer with every request.
+    pub fn send_all_updates(&mut self) {
+        self.update_lead = None;
     }
 
     /// Queues a request that has just arrived. `true` where its model is to make a new offer.
@@ -171,7 +176,8 @@ impl Shard {
     /// Lets a model form its batches anew; `None` where there is no such model.
     pub fn offer(&mut self, now: Time, model: ModelId, outlook: &impl Outlook) -> Option<&Offer> {
         let known = self.models.get_mut(model.0 as usize)?.as_mut()?;
-        let cluster = Cluster { delays: &self.delays, present: self.present, notice: self.notice, outlook };
+        let cluster =
+            Cluster { delays: &self.delays, present: self.present, update_lead: self.update_lead, outlook };
         known.offer(now, &cluster, &mut self.offer);
         if self.offer.stale_at == Time::NEVER {
             self.alarms.remove(model.0);

@@ -120,7 +120,7 @@ fn connect(
             cells: Arc::clone(cells),
         };
         let mut shard = Shard::new(settings.delays, rule.margin, index.into(), shards);
-        shard.be_brief(settings.notice);
+        shard.suppress_updates(settings.notice);
         desk.seats.push(Seat::new(domain, index, shard, wires, slack));
     }
     let mut matchmaker = Matchmaker::new(rule, settings.delays);

@@ -45,7 +45,7 @@ impl Core {
         let delays = Delays { control: Span::from_micros(100), data: Span::from_micros(50) };
         let profile = LatencyProfile::linear(1.082, 5.204, 128).expect("valid coefficients");
         let mut shard = Shard::new(delays, Rule::ADAPTIVE.margin, 0, 1);
-        shard.be_brief(Span::from_micros(200));
+        shard.suppress_updates(Span::from_micros(200));
         shard.add(ModelId(0), ModelSpec::new([(ClassId(0), profile)]));
         shard.set_present(ClassSet::from_bits(1));
         let mut core = Core {
