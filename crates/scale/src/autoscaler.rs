@@ -7,7 +7,7 @@ use downbeat_sched::Time;
 
 use crate::recent::{Load, Recent};
 use crate::signals::ratio;
-use crate::staffing::{PROPORTIONAL, Staffing};
+use crate::staffing::Staffing;
 use crate::{Decision, Forecast, Reason, Settings, Signals};
 
 /// Fewer bad requests than this are chance: a batch that is late is several of them.
@@ -16,8 +16,8 @@ const BAD_MIN: f64 = 8.0;
 /// Where so few requests come that as many bad ones would be allowed, this many times as long is looked at.
 const LONGER: u64 = 4;
 
-/// Where requests are lost while devices are idle for more than this part of the time, more devices would not help.
-const IDLE_LOSS: f64 = 0.5;
+/// Where requests are lost although the traffic needs less than this part of the devices, more would not help.
+const NEED_LOSS: f64 = 0.5;
 
 /// Loads within this share of each other are the same load.
 const SAME_LOAD: f64 = 0.05;
@@ -27,8 +27,11 @@ const HIGHER: f64 = 0.5;
 
 /// Decides how many devices of one class there should be.
 ///
-/// Told of [`Signals`] every few seconds, it answers each time. Whoever acts on the answer need not do so at once, or
-/// at all: what there is and what is coming is told by the next signals.
+/// Takes [`Signals`] every few seconds and answers each time. Nobody has to act on an answer: the next signals say how
+/// many devices there are and are coming.
+///
+/// No decision depends on [`Signals::busy`]. Spare devices may be used to answer sooner, and then all of them are busy
+/// at any load.
 #[derive(Clone, Debug)]
 pub struct Autoscaler {
     settings: Settings,
@@ -68,7 +71,6 @@ struct View {
     overloaded: bool,
     /// The load averaged over the calm time.
     usual_load: Load,
-    busy: f64,
     most: f64,
     ahead: Option<f64>,
 }
@@ -136,8 +138,8 @@ impl Autoscaler {
         let bad = recent.sum(lately, |signals| signals.bad) as f64;
         let bad_rate = ratio(bad, recent.sum(lately, |signals| signals.answered) as f64);
         let loses = bad >= BAD_MIN && bad_rate > bad_rate_max;
-        let busy_now = recent.mean(lately, Signals::busy_gpus);
-        let overloaded = loses && busy_now >= IDLE_LOSS * f64::from(signals.gpus);
+        let needed = recent.mean(lately, |signals| signals.needed + signals.deviation);
+        let overloaded = loses && needed >= NEED_LOSS * f64::from(signals.gpus);
         self.overloaded_since = if overloaded { self.overloaded_since.or(Some(now)) } else { None };
         let load = recent.load();
         let grown = |growth: f64| self.staffing.wanted(load.times(growth), now);
@@ -150,31 +152,21 @@ impl Autoscaler {
                 needed: recent.mean(calm, |signals| signals.needed),
                 deviation: recent.mean(calm, |signals| signals.deviation),
             },
-            busy: recent.mean(calm.min(unchanged), Signals::busy_gpus),
             most: recent.loads().map(|load| self.staffing.wanted(load, now)).fold(0.0, f64::max),
             ahead: self.forecast.as_ref().map(|forecast| grown(forecast.growth(now, provision + react))),
         }
     }
 
     fn learn(&mut self, signals: &Signals, view: &View) {
-        let Settings { react, calm, bad_rate_max, .. } = self.settings;
+        let Settings { react, .. } = self.settings;
         let now = signals.now;
-        let gpus = f64::from(signals.gpus);
         let unchanged = self.recent.unchanged();
         let lasting = self.overloaded_since.is_some_and(|since| now.since(since) >= react * 2);
         if lasting && unchanged >= react * 4 {
             // The larger of the two: a load that is just rising is not one at which this many should have been enough.
             let load = Load { needed: view.load.needed.max(signals.needed), ..view.load };
-            // One device less was a try: what was learned while there were more holds for them.
-            let tried = self.known_enough(view).is_some_and(|enough| enough > signals.gpus);
-            self.staffing.too_few(load, signals.gpus, tried, now);
+            self.staffing.too_few(load, signals.gpus, now);
             self.enough = self.enough.filter(|enough| enough.gpus > signals.gpus);
-        }
-        let bad = self.recent.sum(calm, |signals| signals.bad) as f64;
-        let answered = self.recent.sum(calm, |signals| signals.answered) as f64;
-        let calm_now = unchanged >= calm && ratio(bad, answered) <= bad_rate_max;
-        if calm_now && view.busy <= PROPORTIONAL * gpus {
-            self.staffing.used(view.usual_load, view.busy);
         }
     }
 
@@ -209,7 +201,7 @@ impl Autoscaler {
         };
         // As many as may go, less those without which there were too few.
         match (1..=spare).rev().map(|step| have - step).find(|&wanted| !tried(wanted)) {
-            Some(wanted) => (wanted, Reason::Idle),
+            Some(wanted) => (wanted, Reason::Unneeded),
             None => (have, Reason::TriedBefore),
         }
     }
@@ -248,7 +240,7 @@ impl Autoscaler {
         self.enough.filter(same).map(|enough| enough.gpus)
     }
 
-    /// How many devices may go, as far as need and idle time tell.
+    /// The number of devices that may go: whole ones that even the worst moment of the calm time did not need.
     fn spare(&self, signals: &Signals, view: &View) -> u32 {
         let Settings { min, step_down, hysteresis, calm, provision, .. } = self.settings;
         let gpus = f64::from(signals.gpus);
@@ -259,9 +251,8 @@ impl Autoscaler {
         // A day has higher peaks than the last minutes, the higher the more theirs are above their mean.
         let higher = HIGHER * (view.most - self.staffing.wanted(view.usual_load, signals.now)).max(0.0);
         let unneeded = (gpus - hysteresis - (view.most + higher).max(soon)).max(0.0) as u32;
-        let idle = (gpus - view.busy).max(0.0) as u32;
         let have = signals.gpus + signals.coming;
-        unneeded.min(idle).min(share(step_down, signals.gpus)).min(have - min)
+        unneeded.min(share(step_down, signals.gpus)).min(have - min)
     }
 
     fn remember(&mut self, signals: &Signals, view: &View, wanted: u32) {
@@ -280,7 +271,7 @@ impl Autoscaler {
     }
 
     fn decision(&self, signals: &Signals, view: &View, wanted: u32, reason: Reason) -> Decision {
-        let Settings { react, .. } = self.settings;
+        let Settings { react, calm, .. } = self.settings;
         let recent = &self.recent;
         let batches = recent.sum(react, |signals| signals.batches) as f64;
         let stays = matches!(reason, Reason::Steady | Reason::CoolDown);
@@ -291,11 +282,11 @@ impl Autoscaler {
             gpus: signals.gpus,
             coming: signals.coming,
             reason,
-            needed: self.staffing.busy(view.load),
+            needed: view.load.needed,
             reserve: self.staffing.reserve(view.load, signals.now),
             needed_most: view.most,
             needed_ahead: view.ahead,
-            busy: view.busy,
+            busy: recent.mean(calm.min(recent.unchanged()), Signals::busy_gpus),
             idle: recent.idle(),
             bad_rate: view.bad_rate,
             rate_rps: recent.mean(react, Signals::rate_rps),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How many devices there should be, and all that this was told from.
+/// The number of devices that there should be, and the numbers behind it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
     /// Devices that there should be, those that are coming included.
@@ -15,7 +15,7 @@ pub struct Decision {
     pub coming: u32,
     /// What decided.
     pub reason: Reason,
-    /// Devices that the traffic keeps busy, lately.
+    /// Devices that the traffic needs, lately.
     pub needed: f64,
     /// Devices that are wanted beyond that, for what varies.
     pub reserve: f64,
@@ -24,9 +24,10 @@ pub struct Decision {
     /// Devices that the traffic is expected to want when one that is asked for now would be there; `None` without a
     /// forecast.
     pub needed_ahead: Option<f64>,
-    /// Devices' worth of time that was used, over the calm time.
+    /// Devices' worth of time that was used, over the calm time. Information only: where spare devices are used to answer
+    /// sooner, it says nothing about load.
     pub busy: f64,
-    /// Whole devices that had next to nothing to do over the calm time.
+    /// Whole devices that had next to nothing to do over the calm time. Information only, as `busy` is.
     pub idle: u32,
     /// The share of requests that were late, dropped or refused, lately.
     pub bad_rate: f64,
@@ -48,8 +49,8 @@ pub enum Reason {
     Need,
     /// Up: the traffic will need more by the time it can be there.
     Forecast,
-    /// Down: whole devices' worth of time was idle.
-    Idle,
+    /// Down: fewer were enough at every moment lately.
+    Unneeded,
     /// To the limits, from outside of them.
     Limit,
     /// Stay: there is what is needed.
@@ -60,7 +61,7 @@ pub enum Reason {
     TriedBefore,
     /// Stay: more would be needed than there may be.
     AtMax,
-    /// Stay: requests are lost while devices are idle, so that more devices would not help.
+    /// Stay: requests are lost although the traffic needs less than half of the devices. More would not help.
     LostOtherwise,
 }
 
@@ -70,7 +71,7 @@ impl fmt::Display for Reason {
             Reason::Overload => "overload",
             Reason::Need => "need",
             Reason::Forecast => "forecast",
-            Reason::Idle => "idle",
+            Reason::Unneeded => "unneeded",
             Reason::Limit => "limit",
             Reason::Steady => "steady",
             Reason::CoolDown => "cool-down",
@@ -96,23 +97,15 @@ impl Decision {
         };
         let coming = if self.coming > 0 { format!(" and {} coming", self.coming) } else { String::new() };
         self.explanation = format!(
-            "{verb} {} (now {}{coming}): {}. {:.0} requests/s in batches of {:.1} keep {:.2} GPUs busy; with {:.2} in \
-             reserve {:.2} are wanted. {:.2} GPUs' time was used lately, {} idle; {:.2} % of the requests \
-             were bad.",
+            "{verb} {} (now {}{coming}): {}. {:.0} requests/s need {:.2} GPUs in the largest batches that are in time; \
+             with {:.2} in reserve {:.2} are wanted. {:.2} % of the requests were bad.",
             counted(self.wanted, "GPU"),
             self.gpus,
             self.why(),
             self.rate_rps,
-            self.mean_batch,
             self.needed,
             self.reserve,
             self.needed + self.reserve,
-            self.busy,
-            format_args!(
-                "{} {}",
-                counted(self.idle, "whole GPU"),
-                if self.idle == 1 { "was" } else { "were" }
-            ),
             100.0 * self.bad_rate,
         );
         self
@@ -133,7 +126,9 @@ impl Decision {
                 "{:.2} are expected to be wanted by the time they can be there",
                 self.needed_ahead.unwrap_or_default()
             ),
-            Reason::Idle => format!("even at the worst moment lately {:.2} were enough", self.needed_most),
+            Reason::Unneeded => {
+                format!("even at the worst moment lately {:.2} were enough", self.needed_most)
+            }
             Reason::Limit => "that is the limit".to_owned(),
             Reason::Steady => "that is what the traffic wants".to_owned(),
             Reason::CoolDown => {
@@ -142,8 +137,9 @@ impl Decision {
             Reason::TriedBefore => "fewer were tried at this load, and were too few".to_owned(),
             Reason::AtMax => "more are wanted than there may be".to_owned(),
             Reason::LostOtherwise => format!(
-                "{:.1} % of the requests were bad while GPUs were idle, so that more would not help",
-                100.0 * self.bad_rate
+                "{:.1} % of the requests were bad, but the traffic needs only {:.2} GPUs: more would not help",
+                100.0 * self.bad_rate,
+                self.needed
             ),
         }
     }

@@ -1,15 +1,16 @@
 //! How many GPUs are needed now, told from the scheduler's own signals, with the reason in words and numbers.
 //!
-//! A scheduler that leaves devices idle on purpose makes idleness a truthful signal: device time is used in proportion
-//! to load, and load gathers on the first devices, so that what is spare is whole devices. And it knows, from arrival
-//! rates and profiles, how many devices the traffic keeps busy, before any request is late. An [`Autoscaler`] is told
-//! of both, as [`Signals`], and answers with a [`Decision`]:
+//! The scheduler knows, from arrival rates and profiles, how many devices the traffic needs, before any request is late.
+//! An [`Autoscaler`] takes that need and the requests that were lost, as [`Signals`], and answers with a [`Decision`]:
 //!
 //! - *up*, at once, when the traffic needs more than there is, or when requests are lost (a bad rate of rho on N devices
 //!   asks for N * rho / (1 - rho) more);
-//! - *down*, by whole devices' worth of idle time, when less would have done at every moment of the last minutes;
+//! - *down*, by whole devices, when fewer would have been enough at every moment of the last minutes;
 //! - otherwise it stays. What was given back and had to be fetched again is not given back again at the same load, so
 //!   that a constant load never makes it go to and fro.
+//!
+//! The time that devices were busy decides nothing: devices that the traffic does not need may be used to answer sooner,
+//! and are then as busy as the others.
 //!
 //! With a [`Forecast`], what arrives only after minutes is asked for minutes ahead.
 //!

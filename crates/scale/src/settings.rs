@@ -26,7 +26,8 @@ pub struct Settings {
     pub hysteresis: f64,
     /// The bad rate from which on the cluster counts as overloaded: half of what an objective of 99 % allows.
     pub bad_rate_max: f64,
-    /// Devices kept beyond the need, in square roots of it: work that comes at random needs that much more.
+    /// Devices kept beyond the need from the beginning, in square roots of it. Where that is not enough, more is learned
+    /// from requests that are lost.
     pub reserve: f64,
     /// Whether to look ahead by [`Forecast`](crate::Forecast).
     pub forecast: bool,
@@ -81,7 +82,9 @@ impl Settings {
             step_down: 0.25,
             hysteresis: 0.15,
             bad_rate_max: 0.005,
-            reserve: 0.1,
+            // The need has a margin of its own, half a device where many models share devices: a batch is reckoned to
+            // wait for its first request, too, and rates are those of one second.
+            reserve: 0.0,
             forecast: false,
         }
     }

@@ -30,7 +30,8 @@ pub struct Signals {
     pub needed: f64,
     /// How much that varies.
     pub deviation: f64,
-    /// The part of the interval that each device was busy, in the order of rank: load gathers on the first.
+    /// The part of the interval that each device was busy, in the order of rank. Information only: an
+    /// [`Autoscaler`](crate::Autoscaler) decides without it, because batches may start early on spare devices.
     pub busy: Vec<f64>,
 }
 

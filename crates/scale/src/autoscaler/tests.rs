@@ -7,7 +7,8 @@ use crate::{Autoscaler, Decision, Reason, Settings, Signals};
 
 const INTERVAL: Span = Span::from_millis(5_000);
 
-/// A cluster that keeps `needed` devices busy, loses what it has no devices for, and gets what is asked for in time.
+/// A cluster that really needs a part of what is reckoned, loses what it has no devices for, and gets what is asked for
+/// in time. The time that its devices are busy is arbitrary.
 struct Loop {
     autoscaler: Autoscaler,
     now: Time,
@@ -15,8 +16,8 @@ struct Loop {
     coming: Vec<Time>,
     /// Devices beyond the need without which requests are lost.
     slack: f64,
-    /// What is used of the need that is told.
-    used: f64,
+    /// The part of the reckoned need that is really needed.
+    real: f64,
     decisions: Vec<Decision>,
 }
 
@@ -28,7 +29,7 @@ impl Loop {
             gpus,
             coming: Vec::new(),
             slack: 0.0,
-            used: 1.0,
+            real: 1.0,
             decisions: Vec::new(),
         }
     }
@@ -40,10 +41,9 @@ impl Loop {
         self.coming.retain(|&at| at > self.now);
         self.gpus += (before - self.coming.len()) as u32;
         let gpus = f64::from(self.gpus);
-        let short = (needed * self.used + self.slack - gpus).max(0.0);
+        let short = (needed * self.real + self.slack - gpus).max(0.0);
         let answered = 1_000;
         let bad = (f64::from(answered) * short / (needed + self.slack).max(1e-9)).min(1_000.0) as u64;
-        let used = (needed * self.used).min(gpus);
         let signals = Signals {
             now: self.now,
             over: INTERVAL,
@@ -57,7 +57,7 @@ impl Loop {
             waiting: 0,
             needed,
             deviation: 0.0,
-            busy: (0..self.gpus).map(|rank| (used - f64::from(rank)).clamp(0.0, 1.0)).collect(),
+            busy: (0..u64::from(self.gpus)).map(|rank| noise(rank, self.decisions.len() as u64)).collect(),
         };
         let decision = self.autoscaler.observe(&signals);
         let have = self.gpus + self.coming.len() as u32;
@@ -101,7 +101,7 @@ fn noise(seed: u64, step: u64) -> f64 {
 
 #[test]
 fn a_need_beyond_what_there_is_asks_for_more_before_a_request_is_lost() {
-    let mut cluster = Loop::new(settings(1, 50), 10);
+    let mut cluster = Loop::new(Settings { reserve: 0.1, ..settings(1, 50) }, 10);
     cluster.run(600, |_| 9.0);
     assert_eq!(cluster.gpus, 10);
     let changes = cluster.run(60, |_| 9.9);
@@ -114,7 +114,7 @@ fn a_need_beyond_what_there_is_asks_for_more_before_a_request_is_lost() {
 fn a_surge_is_asked_for_whole_within_seconds() {
     let mut cluster = Loop::new(settings(1, 100), 11);
     cluster.run(900, |_| 10.0);
-    cluster.run(20, |_| 16.0);
+    cluster.run(20, |_| 16.4);
     assert!((17..=20).contains(&cluster.last().wanted), "{}", cluster.last().explanation);
 }
 
@@ -130,19 +130,19 @@ fn lost_requests_ask_for_as_many_devices_as_they_would_have_used() {
 }
 
 #[test]
-fn losses_while_devices_are_idle_ask_for_nothing() {
+fn losses_while_less_than_half_of_the_devices_are_needed_ask_for_nothing() {
     let mut cluster = Loop::new(settings(1, 50), 8);
     cluster.slack = 7.0;
-    cluster.used = 0.3;
-    cluster.run(600, |_| 5.0);
-    assert_eq!((cluster.gpus, cluster.last().reason), (8, Reason::LostOtherwise));
+    cluster.run(600, |_| 3.5);
+    let last = cluster.last();
+    assert_eq!((cluster.gpus, last.reason), (8, Reason::LostOtherwise), "{}", last.explanation);
+    assert!(last.explanation.contains("but the traffic needs only 3.50 GPUs: more would not help"));
 }
 
 #[test]
-fn whole_idle_devices_go_after_a_calm_time_and_not_before() {
+fn unneeded_devices_go_after_a_calm_time_and_not_before() {
     let mut cluster = Loop::new(settings(1, 50), 12);
     assert_eq!(cluster.run(290, |_| 5.0), 0);
-    assert_eq!(cluster.last().idle, 7);
     cluster.run(3_600, |_| 5.0);
     assert_eq!(cluster.gpus, 6, "{}", cluster.last().explanation);
 }
@@ -162,12 +162,14 @@ fn a_step_up_and_a_step_down_are_limited() {
 }
 
 #[test]
-fn devices_that_turn_out_to_have_less_to_do_than_was_reckoned_are_given_back() {
-    let mut cluster = Loop::new(settings(1, 50), 14);
-    cluster.used = 0.7;
-    cluster.run(7_200, |_| 10.0);
-    assert!(cluster.gpus <= 9, "{}", cluster.last().explanation);
-    assert!(cluster.gpus >= 8, "{}", cluster.last().explanation);
+fn a_decision_is_explained_by_the_need() {
+    let mut cluster = Loop::new(Settings { reserve: 0.25, ..settings(1, 50) }, 9);
+    cluster.run(15, |_| 9.0);
+    assert_eq!(
+        cluster.last().explanation,
+        "up to 10 GPUs (now 9): the traffic wants more than there is. 1800 requests/s need 9.00 GPUs in the largest \
+         batches that are in time; with 0.75 in reserve 9.75 are wanted. 0.00 % of the requests were bad."
+    );
 }
 
 #[test]
@@ -186,9 +188,9 @@ fn a_reserve_that_was_too_small_is_learned_and_kept_at_other_loads() {
 #[test]
 fn lost_devices_are_asked_for_again() {
     let mut cluster = Loop::new(settings(1, 50), 11);
-    cluster.run(600, |_| 10.0);
+    cluster.run(600, |_| 10.4);
     cluster.gpus -= 4;
-    cluster.step(10.0);
+    cluster.step(10.4);
     assert_eq!(cluster.last().wanted, 11, "{}", cluster.last().explanation);
 }
 
@@ -222,24 +224,31 @@ struct Steady {
     level: f64,
     noisy: f64,
     slack: f64,
-    used: f64,
+    real: f64,
     seed: u64,
 }
 
 /// Levels from half a device to forty, as many small ones as large ones.
 fn steady() -> impl Strategy<Value = Steady> {
     let parts = (0.0f64..1.0, 0.0f64..0.08, 0.0f64..2.5, 0.6f64..1.0, any::<u64>());
-    parts.prop_map(|(level, noisy, slack, used, seed)| {
+    parts.prop_map(|(level, noisy, slack, real, seed)| {
         let level = 0.5 * 80f64.powf(level);
-        Steady { level, noisy: noisy / level.max(1.0).sqrt(), slack, used, seed }
+        Steady { level, noisy: noisy / level.max(1.0).sqrt(), slack, real, seed }
     })
 }
 
 impl Steady {
+    /// The most changes that are allowed. Where a whole number of devices lies within the noise of what is really needed,
+    /// it is enough at some moments and too few at others: it may be given up after a failed try with one device less.
+    fn changes_max(self) -> u32 {
+        let (mean, noise) = (self.level * self.real + self.slack, self.level * self.real * self.noisy);
+        if (mean - noise).floor() == (mean + noise).floor() { 2 } else { 3 }
+    }
+
     /// The changes in the day after some seconds, and all changes in words.
     fn changes_after(self, seconds: u64, gpus: u32) -> (u32, String) {
         let mut cluster = Loop::new(settings(1, 100), gpus);
-        (cluster.slack, cluster.used) = (self.slack, self.used);
+        (cluster.slack, cluster.real) = (self.slack, self.real);
         let need = |step: u64| self.level * (1.0 + self.noisy * (2.0 * noise(self.seed, step) - 1.0));
         cluster.run(seconds, need);
         let changes = cluster.run(86_400, |second| need(seconds + second));
@@ -249,14 +258,20 @@ impl Steady {
 
 #[test]
 fn after_a_failed_try_it_returns_to_what_was_enough_and_stays_there() {
-    // Less is used than is told, and a little more than that is needed: found by chance.
-    let tried = Steady { level: 33.56, noisy: 0.014, slack: 1.34, used: 0.6, seed: 394 };
+    // Less is needed than is reckoned, and a little more than that: found by chance.
+    let tried = Steady { level: 33.56, noisy: 0.014, slack: 1.34, real: 0.6, seed: 394 };
     assert!(tried.changes_after(7_200, 66).0 <= 2);
     // Noise takes the load further from its mean than loads that are the same are apart.
     let noisy =
-        Steady { level: 1.1384, noisy: 0.06299, slack: 0.416, used: 0.648, seed: 11131470724029256394 };
+        Steady { level: 1.1384, noisy: 0.06299, slack: 0.416, real: 0.648, seed: 11131470724029256394 };
     let (changes, which) = noisy.changes_after(600, 2);
     assert!(changes <= 2, "{which}");
+    // Five devices are too few, and six at the highest noise.
+    let between =
+        Steady { level: 4.723, noisy: 0.02609, slack: 1.505, real: 0.9378, seed: 13415239286062141747 };
+    assert_eq!(between.changes_max(), 3);
+    let (changes, which) = between.changes_after(600, 8);
+    assert!(changes <= 3, "{which}");
     let mut cluster = Loop::new(settings(1, 50), 8);
     cluster.run(3_600, |_| 6.5);
     let enough = cluster.gpus;
@@ -272,16 +287,16 @@ proptest! {
 
     /// Whatever the level, what the cluster really needs and the noise around it: from a start that is not far off, at
     /// most two changes in the day after the first ten minutes, which are one try with a device less that turned out to
-    /// be too few. The noise is that of random arrivals, which falls with the root of the load: up to 8 % with one
+    /// be too few; three where the number before the try was just too few as well. The noise is that of random arrivals, which falls with the root of the load: up to 8 % with one
     /// device, 1.3 % with forty.
     #[test]
     fn a_constant_load_makes_at_most_two_changes_in_a_day_after_ten_minutes(
         steady in steady(),
         start in 0.7f64..1.5,
     ) {
-        let gpus = (start * (steady.level * steady.used + steady.slack)).ceil().max(1.0) as u32;
+        let gpus = (start * (steady.level * steady.real + steady.slack)).ceil().max(1.0) as u32;
         let changes = steady.changes_after(600, gpus);
-        prop_assert!(changes.0 <= 2, "{steady:?} from {gpus} devices: {} changes:\n{}", changes.0, changes.1);
+        prop_assert!(changes.0 <= steady.changes_max(), "{steady:?} from {gpus} devices: {} changes:\n{}", changes.0, changes.1);
     }
 
     /// Down from far too many takes several steps, each after a cool-down: two hours in which to find its level.
@@ -291,7 +306,48 @@ proptest! {
         gpus in 1u32..100,
     ) {
         let changes = steady.changes_after(7_200, gpus);
-        prop_assert!(changes.0 <= 2, "{steady:?} from {gpus} devices: {} changes:\n{}", changes.0, changes.1);
+        prop_assert!(changes.0 <= steady.changes_max(), "{steady:?} from {gpus} devices: {} changes:\n{}", changes.0, changes.1);
+    }
+
+    /// Two autoscalers see the same signals but for the time that devices were busy.
+    #[test]
+    fn busy_time_decides_nothing(
+        samples in prop::collection::vec(
+            (1u32..20, 0u32..4, 0.0f64..20.0, 0.0f64..2.0, 0u64..100, prop::collection::vec(any::<f64>(), 0..20), 1usize..80),
+            1..30,
+        ),
+        forecast in any::<bool>(),
+    ) {
+        let mut one = Autoscaler::new(Settings { forecast, ..settings(1, 20) });
+        let mut other = one.clone();
+        let mut now = Time::ZERO;
+        for (gpus, coming, needed, deviation, bad, busy, intervals) in samples {
+            for _ in 0..intervals {
+                now = now + INTERVAL;
+                let signals = Signals {
+                    now,
+                    over: INTERVAL,
+                    gpus,
+                    coming,
+                    arrivals: (100.0 * needed) as u64,
+                    answered: 1_000,
+                    // Two of three times none at all.
+                    bad: bad.saturating_sub(66),
+                    batches: 100,
+                    rows: 1_000,
+                    waiting: 0,
+                    needed,
+                    deviation,
+                    busy: vec![1.0; gpus as usize],
+                };
+                let decision = one.observe(&signals);
+                let beside = other.observe(&Signals { busy: busy.clone(), ..signals });
+                prop_assert_eq!(
+                    (decision.wanted, decision.reason, decision.explanation),
+                    (beside.wanted, beside.reason, beside.explanation)
+                );
+            }
+        }
     }
 
     #[test]

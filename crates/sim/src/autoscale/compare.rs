@@ -152,7 +152,7 @@ impl<'a> Replay<'a> {
     fn downbeat(&self, excuses: &[Excuse], on_step: &(dyn Fn() + Sync)) -> Outcome {
         let settings = self.autoscale.settings.clone();
         let about = format!(
-            "Downbeat's autoscaler{}: up by need and lost requests, down by whole idle GPUs",
+            "Downbeat's autoscaler{}: up by need and lost requests, down by need",
             if settings.forecast { " with forecast" } else { "" }
         );
         let rule = Rule::Downbeat(Box::new(Autoscaler::new(settings)));

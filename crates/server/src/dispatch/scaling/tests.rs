@@ -35,7 +35,7 @@ fn a_need_beyond_the_devices_is_told_whole() {
 fn that_devices_can_go_is_said_until_they_do() {
     for intervals in 60..70 {
         let decision = decided(intervals, 1.0, 8, 0.125);
-        assert_eq!((decision.wanted, decision.reason), (6, Reason::Idle), "after {intervals}");
+        assert_eq!((decision.wanted, decision.reason), (6, Reason::Unneeded), "after {intervals}");
     }
 }
 
