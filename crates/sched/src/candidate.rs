@@ -24,8 +24,7 @@ pub struct Candidate {
     pub latency: Span,
     /// The highest priority among its requests.
     pub priority: Priority,
-    /// Whether as many rows wait as the model allows in a batch, or as others can wait for, so that there is nothing to
-    /// wait for. The batch has fewer where a request would have had to be split.
+    /// Whether as many rows wait as the model allows in a batch, so that there is nothing to wait for. The batch has fewer where a request would have had to be split.
     pub full: bool,
     /// Whether no more requests come for the model, so that there is nothing to wait for either.
     pub drains: bool,

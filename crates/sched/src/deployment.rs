@@ -39,8 +39,6 @@ pub(crate) struct Deployment {
     pub(crate) target: u32,
     /// How long after it was sent a batch of that size may have finished.
     takes_target: Span,
-    /// The batch size, in rows, past which a batch does not wait for more.
-    pub(crate) enough: u32,
     /// The devices of this class that the model's traffic needs.
     pub(crate) need: Need,
     /// In which period these were planned.
@@ -58,7 +56,6 @@ impl Deployment {
             share: 1.0,
             target: 1,
             takes_target: Span::MAX,
-            enough: u32::MAX,
             need: Need::default(),
             planned: u64::MAX,
         }
@@ -97,11 +94,9 @@ impl Deployment {
             rows: arrivals.mean_rows(),
             allowance: arrivals.allowance(),
             dispersion: arrivals.dispersion(),
-            room: outlook.room(self.class, level, self.need),
-            longest: outlook.longest(self.class),
+            room: outlook.room(self.class, level),
         };
         self.target = traffic.target();
-        self.enough = traffic.enough(self.target);
         // With a margin so large that nothing is in time, nothing would ever be learned again.
         if now.since(self.observed_at) > MARGIN_KEPT {
             self.margin = Margin::default();
@@ -128,7 +123,7 @@ impl Deployment {
         if now + takes_all > deadline {
             return None;
         }
-        let full = rows >= most.min(self.enough);
+        let full = rows >= most;
         let candidate = Candidate {
             class: self.class,
             size: rows,
@@ -158,10 +153,8 @@ impl Deployment {
         outlook: &impl Outlook,
     ) -> Option<(u32, Time)> {
         let Whole { rows, deadline, .. } = *whole;
-        let most = rows
-            .saturating_mul(SILENT_GROWTH_MOST)
-            .saturating_add(1)
-            .min(self.profile.max_batch().min(self.enough) - 1);
+        let most =
+            rows.saturating_mul(SILENT_GROWTH_MOST).saturating_add(1).min(self.profile.max_batch() - 1);
         let early = update_lead + outlook.head_start(self.class, self.profile.latency(most), self.need);
         let opens_at = |size: u32| deadline - early - self.takes(size + 1, delays);
         // Either there is plenty of time, or hardly any.

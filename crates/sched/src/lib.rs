@@ -80,7 +80,7 @@ pub use levels::HigherNeeds;
 pub use matchmaker::{Grant, Matchmaker};
 pub use model::Offer;
 pub use need::Need;
-pub use portfolio::{LossCounts, PortfolioScheduler, RULES, RuleSelector};
+pub use portfolio::{ALTERNATIVES, LossCounts, PortfolioScheduler, RuleSelector};
 pub use pressure::{Outlook, Pressure, Room};
 pub use rule::{DropRule, GpuOrder, Guard, HeadStart, Rule};
 pub use scheduler::{CLASS_LIMIT, ID_LIMIT, Scheduler};

@@ -369,14 +369,9 @@ fn reason(pool: &Pool, candidate: &Candidate, now: Time) -> Release {
 }
 
 impl Outlook for Matchmaker {
-    fn room(&self, class: ClassId, level: Priority, own: Need) -> Room {
+    fn room(&self, class: ClassId, level: Priority) -> Room {
         let pool = self.pools.get(class.0 as usize);
-        pool.map_or_else(|| Pressure { rule: self.rule, ..Pressure::default() }, |pool| *pool.pressure())
-            .room(level, own)
-    }
-
-    fn longest(&self, class: ClassId) -> Span {
-        self.pools.get(class.0 as usize).map_or(Span::MAX, |pool| pool.pressure().longest())
+        pool.map_or(Pressure { rule: self.rule, ..Pressure::default() }, |pool| *pool.pressure()).room(level)
     }
 
     fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span {

@@ -392,7 +392,6 @@ impl Model {
             }
         }
         let mut candidate = composed?;
-        candidate.full |= candidate.size >= self.deployments[index].enough;
         candidate.drains = self.drains;
         let waits = !candidate.full && !candidate.drains;
         candidate.frontrun = if waits { candidate.frontrun.min(held_until) } else { Time::ZERO };

@@ -10,7 +10,6 @@ pub struct Need {
     mean: u64,
     variance: u64,
     patience_us: u32,
-    alone_us: u32,
 }
 
 impl Need {
@@ -27,11 +26,6 @@ impl Need {
         Need { patience_us: Self::time_us(patience), ..self }
     }
 
-    /// The same where a batch of one row takes so long, in whole microseconds.
-    pub fn with_alone(self, alone: Span) -> Need {
-        Need { alone_us: Self::time_us(alone), ..self }
-    }
-
     fn time_us(time: Span) -> u32 {
         (time.as_nanos() / 1_000).min(Self::TIME_US_MAX) as u32
     }
@@ -41,11 +35,6 @@ impl Need {
         Span::from_micros(self.patience_us as u64)
     }
 
-    /// How long a batch of one row takes. Of no meaning in a sum.
-    pub const fn alone(self) -> Span {
-        Span::from_micros(self.alone_us as u64)
-    }
-
     /// Mean and variance in millionths: the exact values, to be carried elsewhere.
     pub const fn millionths(self) -> (u64, u64) {
         (self.mean, self.variance)
@@ -53,7 +42,7 @@ impl Need {
 
     /// The need of which [`millionths`](Self::millionths) are these.
     pub const fn from_millionths((mean, variance): (u64, u64)) -> Need {
-        Need { mean, variance, patience_us: 0, alone_us: 0 }
+        Need { mean, variance, patience_us: 0 }
     }
 
     /// The mean number of devices.
@@ -88,7 +77,6 @@ impl Need {
             mean: self.mean.saturating_sub(old.mean).saturating_add(new.mean),
             variance: self.variance.saturating_sub(old.variance).saturating_add(new.variance),
             patience_us: 0,
-            alone_us: 0,
         }
     }
 }

@@ -98,19 +98,19 @@ impl Pool {
         self.patience.peek().map_or(Priority(0), |(_, model)| self.levels.of(model))
     }
 
-    /// Whether a candidate may have an idle device although its window is not open: enough others stay idle for those
-    /// whose windows will be.
+    /// Whether a candidate may have an idle device although its window is not open.
     ///
-    /// What an early start can cost others is the time for which it holds the device. Where everybody can wait that long,
-    /// nothing is lost by it, and as long as there are twice as many devices as the traffic needs nothing needs to stay
-    /// idle. A batch that others cannot wait for leaves one device more.
+    /// An early start can cost others the time for which it holds the device. Nothing needs to stay idle where that
+    /// costs nobody a deadline and no device time is short: all that waits could run on this device, one after the
+    /// other, in the time that the least patient can wait, and there is a tenth of the devices more than the traffic
+    /// needs. A batch that others cannot wait for leaves one device more.
     #[inline]
     pub(crate) fn may_start_early(&self, candidate: &Candidate) -> bool {
-        let Pressure { gpus, patience, rule, need, .. } = self.pressure;
+        let Pressure { gpus, patience, rule, need, backlog, .. } = self.pressure;
         let Some(reserve) = rule.reserve else { return false };
         let reserve = if candidate.latency > patience {
             reserve + 1
-        } else if 1.1 * need.mean() > f64::from(gpus) || self.pressure.backlog > patience {
+        } else if backlog > patience || need.mean() * SPARE_FACTOR > f64::from(gpus) {
             reserve.min(gpus.saturating_sub(1))
         } else {
             0
@@ -276,6 +276,10 @@ impl Pool {
 
 /// How much one batch counts in the mean of what is lost: the last few hundred tell.
 const LOSS_WEIGHT: f64 = 1.0 / 256.0;
+
+/// With less than so many times as many devices as the traffic needs, small batches that start early use up device time
+/// that is short.
+const SPARE_FACTOR: f64 = 1.1;
 
 /// A mean loss of less is what remains of one long ago.
 const LOSS_MIN: f64 = 1e-6;

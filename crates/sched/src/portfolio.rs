@@ -7,7 +7,7 @@
 //! all of them. K. Deng, J. Song, K. Ren, A. Iosup, "Exploring Portfolio Scheduling for Long-term Execution of
 //! Scientific Workloads in IaaS Clouds", SC 2013.
 //!
-//! Until something is lost no shadow runs, and Downbeat's own rule is followed.
+//! Until something is lost no shadow runs, and the scheduler's own rule is followed.
 //!
 //! Pure, like the scheduler: no clock, no I/O; the same events give the same decisions. [`PortfolioScheduler`] is a
 //! scheduler with its shadows on one thread; a server runs a [`RuleSelector`] on a thread of its own.
@@ -16,7 +16,6 @@ mod cluster_snapshot;
 mod loss_history;
 mod per_model_counts;
 mod portfolio_scheduler;
-mod replica;
 mod selector;
 mod shadow;
 
@@ -25,13 +24,9 @@ pub use selector::{LossCounts, RuleSelector};
 
 use crate::{DropRule, Rule};
 
-/// The rules to choose from, Downbeat's own first.
-pub const RULES: [Rule; 7] = [
-    Rule::ADAPTIVE,
-    Rule::DEFERRED,
-    Rule::DEFERRED.with_drop(DropRule::Timeout),
-    Rule::guarded(1.0),
-    Rule::guarded(2.0),
-    Rule::guarded(4.0),
-    Rule::EAGER.with_drop(DropRule::Window),
-];
+/// The rules that are tried besides the scheduler's own.
+pub const ALTERNATIVES: [Rule; 4] =
+    [Rule::DEFERRED, Rule::guarded(1.0), Rule::guarded(4.0), Rule::EAGER.with_drop(DropRule::Window)];
+
+/// How many rules there are to choose from: the scheduler's own, which has the number 0, and the others.
+const RULES: usize = 1 + ALTERNATIVES.len();

@@ -8,10 +8,7 @@ use crate::{ClassId, Need, Priority, Rule};
 /// What models know of the cluster: the matchmaker's word, as far as they have heard it.
 pub trait Outlook {
     /// [`Pressure::room`] of a class.
-    fn room(&self, class: ClassId, level: Priority, own: Need) -> Room;
-
-    /// [`Pressure::longest`] of a class.
-    fn longest(&self, class: ClassId) -> Span;
+    fn room(&self, class: ClassId, level: Priority) -> Room;
 
     /// How long before its frontrun the window of a candidate of `latency` opens, of a model that needs `own` devices
     /// itself.
@@ -23,9 +20,6 @@ pub trait Outlook {
 pub struct Room {
     /// How many times what it needs it may use for a while; infinite where nothing is needed.
     pub headroom: f64,
-    /// How dear the devices' time is to it, from 0 to 1: 1 where it has the devices to itself and requests are lost,
-    /// next to nothing where others need half of them.
-    pub want: f64,
     /// The rule that is followed there.
     pub rule: Rule,
 }
@@ -92,15 +86,6 @@ impl Pressure {
         if gpus * (1.0 - part) > 200.0 { 0.0 } else { part.powf(gpus) }
     }
 
-    /// How long batches may get by waiting for more requests, so that others can wait for their end.
-    ///
-    /// One device is held by whatever runs on it: half of what the least patient can wait, because its batch may find
-    /// another one waiting as well. Of several devices another one is free soon, and smaller batches would only keep
-    /// all of them busy.
-    pub fn longest(&self) -> Span {
-        if self.gpus == 1 { Span::from_nanos(self.patience.as_nanos() / 2) } else { Span::MAX }
-    }
-
     /// [`randomness`](Pressure::randomness) where the models' [`scatter`](Need::scatter_millionths) adds up to this.
     ///
     /// Of batches that come at random, the number in use at once has a variance as large as its mean: the need. Even
@@ -114,18 +99,10 @@ impl Pressure {
         if too_few || millionths >= mean { 1.0 } else { millionths as f64 / mean as f64 }
     }
 
-    /// How much a model of this level, which needs `own` devices, may use. What is below gets what is left, and presses
-    /// nobody.
-    ///
-    /// A model alone may use all that is spare. Of several that are in want at different times, each may use more than
-    /// its share: what independent ones need beyond their mean adds up like square roots, so of the spare devices one
-    /// has the root of its share.
-    pub fn room(&self, level: Priority, own: Need) -> Room {
+    /// How much a model of this level may use. What is below gets what is left, and presses nobody.
+    pub fn room(&self, level: Priority) -> Room {
         let need = self.higher.of(level).unwrap_or_else(|| self.need.mean());
-        let all = f64::from(self.gpus) / need;
-        let share = (own.mean() / need).min(1.0);
-        let headroom = if all > 1.0 { 1.0 + (all - 1.0) / share.sqrt() } else { all };
-        Room { headroom, want: share.powi(4) * self.lost(), rule: self.rule }
+        Room { headroom: f64::from(self.gpus) / need, rule: self.rule }
     }
 }
 

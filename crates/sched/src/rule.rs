@@ -56,10 +56,6 @@ pub enum DropRule {
     /// nothing. Below that size the queue would grow, every batch would be spent on requests that are nearly dead, and
     /// it would not recover. Without headroom this is [`Window`](DropRule::Window), with plenty
     /// [`Timeout`](DropRule::Timeout).
-    ///
-    /// Where requests are lost and the model has the devices to itself, what it does not need is of use to nobody else:
-    /// then heads are given up for a larger batch as long as it gains more rows than it costs heads. And on a single
-    /// device a batch waits for no more rows than others can wait for.
     SmallestStable,
 }
 

@@ -9,10 +9,6 @@ use crate::{Delays, DropRule, Need, Room};
 /// high.
 const BURST_ROWS: f64 = 0.25;
 
-/// How many heads are given up for a row that would else not run, where devices are short: two of three would be lost
-/// anyway.
-const HEADS_FOR_A_ROW: f64 = 3.0;
-
 /// What a model knows of its traffic on one class of devices.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic<'a> {
@@ -31,8 +27,6 @@ pub struct Traffic<'a> {
     pub dispersion: f64,
     /// [`Pressure::room`](crate::Pressure::room) of the class.
     pub room: Room,
-    /// [`Pressure::longest`](crate::Pressure::longest) of the class.
-    pub longest: Span,
 }
 
 impl Traffic<'_> {
@@ -74,27 +68,12 @@ impl Traffic<'_> {
         let arrivals = self.allowance.as_nanos() as f64 / gap_ns;
         let bursts = (self.dispersion - 1.0).max(0.0);
         let patience = self.allowance - self.delays.lead(1) - self.profile.latency(1);
-        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt())
-            .with_patience(patience)
-            .with_alone(self.profile.latency(1))
+        Need::new(mean, mean * (bursts / arrivals.max(1.0)).sqrt()).with_patience(patience)
     }
 
     /// l(b)/b: the device time of one row in a batch of `batch`.
     fn cost_ns(&self, batch: u32) -> f64 {
         self.profile.latency(batch).as_nanos() as f64 / f64::from(batch)
-    }
-
-    /// Whether a batch of `batch` is to grow by a row at the price of the heads that then cannot be in time.
-    ///
-    /// Deadlines are as far apart as arrivals, so a batch that takes longer by `more` costs `more / gap` heads. What it
-    /// gains is device time: as much as the other rows' parts in it get smaller, which is enough for `1 - batch * more
-    /// / l(batch)` rows.
-    fn is_worth_growing(&self, batch: u32) -> bool {
-        let latency_ns = self.profile.latency(batch).as_nanos() as f64;
-        let more_ns = self.profile.latency(batch + 1).as_nanos() as f64 - latency_ns;
-        let heads = more_ns / self.gap.as_nanos() as f64;
-        let rows = 1.0 - f64::from(batch) * more_ns / latency_ns;
-        heads < HEADS_FOR_A_ROW * self.room.want * rows
     }
 
     /// The batch size, in rows, for whose sake the heads of the queue are given up, at least 1.
@@ -109,25 +88,7 @@ impl Traffic<'_> {
     fn smallest_stable(&self) -> u32 {
         let gathered = self.gathered();
         let affordable_ns = self.room.headroom * self.cost_ns(gathered);
-        let keeps_up = first(1, gathered, |batch| self.cost_ns(batch) <= affordable_ns);
-        if self.room.want > 0.0 {
-            first(keeps_up, gathered, |batch| !self.is_worth_growing(batch))
-        } else {
-            keeps_up
-        }
-    }
-
-    /// The batch size, in rows, past which a batch does not wait for more, where it gives up heads for `target`.
-    ///
-    /// So that others can wait for its end, but no smaller than keeps up with the traffic. Where even a request alone
-    /// is longer than others can wait, smaller batches would only make more of them wait.
-    pub fn enough(&self, target: u32) -> u32 {
-        let Traffic { profile, longest, .. } = self;
-        let others_count = self.room.rule.drop == DropRule::SmallestStable;
-        if !others_count || *longest == Span::MAX || profile.latency(1) > *longest * 2 {
-            return u32::MAX;
-        }
-        profile.largest_within(*longest, Span::ZERO).max(target)
+        first(1, gathered, |batch| self.cost_ns(batch) <= affordable_ns)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use downbeat_sched::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, LatencyProfile, LossCounts, ModelId, ModelSpec,
-    PortfolioScheduler, Priority, RULES, Request, RequestId, Rule, RuleSelector, Scheduler, Span, Time,
+    PortfolioScheduler, Priority, Request, RequestId, Rule, RuleSelector, Scheduler, Span, Time,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, Gamma};
@@ -127,7 +127,7 @@ impl World {
     }
 
     fn company(&self) -> Result {
-        let mut company = PortfolioScheduler::new(Delays::default());
+        let mut company = PortfolioScheduler::new(Rule::ADAPTIVE, Delays::default());
         self.run(|now, event, out| company.handle(now, event, out))
     }
 }
@@ -140,7 +140,7 @@ fn long_and_short(priorities: u8) -> World {
 fn who_loses_fewer_is_followed() {
     let world = long_and_short(1);
     let most_lost = |result: Result| result.lost_at_last.into_iter().max().unwrap_or(0);
-    let [own, deferred] = [RULES[0], RULES[1]].map(|rule| most_lost(world.alone(rule)));
+    let [own, deferred] = [Rule::ADAPTIVE, Rule::DEFERRED].map(|rule| most_lost(world.alone(rule)));
     assert!(3 * deferred < 2 * own, "{own} lost, and {deferred} by deferral: there is not much to learn");
     let company = most_lost(world.company());
     assert!(company < (own + deferred) / 2, "{company} lost; {own} by the own rule, {deferred} by deferral");
@@ -158,7 +158,7 @@ fn where_nothing_is_lost_the_own_rule_is_followed_and_nobody_rehearses() {
     world.models.iter_mut().for_each(|(.., rate)| *rate *= 0.1);
     let company = world.company();
     assert_eq!(company.lost, 0);
-    assert_eq!(company, world.alone(RULES[0]));
+    assert_eq!(company, world.alone(Rule::ADAPTIVE));
     let mut watched = Watched::new();
     world.run(|now, event, out| {
         watched.handle(now, event, out);
@@ -171,12 +171,12 @@ fn where_there_are_several_levels_the_own_rule_is_followed() {
     let world = long_and_short(2);
     let company = world.company();
     assert!(company.lost > 0);
-    assert_eq!(company, world.alone(RULES[0]));
+    assert_eq!(company, world.alone(Rule::ADAPTIVE));
 }
 
 /// Requests of one priority.
 fn one_level() -> u64 {
-    LossCounts::level(Priority(1))
+    LossCounts::priority(Priority(1))
 }
 
 /// What [`PortfolioScheduler`] is, with its selector in sight.
@@ -191,7 +191,7 @@ impl Watched {
     fn new() -> Watched {
         Watched {
             lead: Scheduler::new(Rule::ADAPTIVE, Delays::default()),
-            selector: RuleSelector::new(Delays::default()),
+            selector: RuleSelector::new(Rule::ADAPTIVE, Delays::default()),
             followed: Vec::new(),
             now: Time::ZERO,
         }
@@ -201,7 +201,7 @@ impl Watched {
     fn who_follows_another() -> Watched {
         let mut watched = Watched::new();
         long_and_short(1).run(|now, event, out| watched.handle(now, event, out));
-        assert_eq!(watched.followed.last(), Some(&(CLASS, RULES[1])));
+        assert_eq!(watched.followed.last(), Some(&(CLASS, Rule::DEFERRED)));
         assert!(watched.selector.is_active());
         watched.followed.clear();
         watched
@@ -209,12 +209,12 @@ impl Watched {
 
     fn handle(&mut self, now: Time, event: Event, out: &mut Actions) {
         self.now = now;
-        self.selector.hear(now, &event);
+        self.selector.observe(now, &event);
         let arrived = matches!(event, Event::Arrived(_));
         self.lead.handle(now, event, out);
         let answered = |action: &&Action| matches!(action, Action::Answer { .. });
         let lost = out.list().iter().filter(answered).count() as u64;
-        self.selector.count(LossCounts { arrived: u64::from(arrived), lost, levels: one_level() });
+        self.selector.count(LossCounts { arrived: u64::from(arrived), lost, priorities: one_level() });
         self.selector.decide(now, |class, rule| {
             self.lead.handle(now, Event::RuleChanged { class, rule }, out);
             self.followed.push((class, rule));
@@ -222,10 +222,10 @@ impl Watched {
     }
 
     /// Rounds in which so many of a hundred requests are lost, of these levels.
-    fn pass(&mut self, rounds: u32, lost: u64, levels: u64) {
+    fn pass(&mut self, rounds: u32, lost: u64, priorities: u64) {
         for _ in 0..rounds {
             self.now = self.now + Span::from_millis(250);
-            self.selector.count(LossCounts { arrived: 100, lost, levels });
+            self.selector.count(LossCounts { arrived: 100, lost, priorities });
             self.selector.decide(self.now, |class, rule| self.followed.push((class, rule)));
         }
     }
@@ -234,16 +234,16 @@ impl Watched {
 #[test]
 fn whoever_goes_to_rest_leaves_the_own_rule_behind() {
     let mut watched = Watched::who_follows_another();
-    watched.selector.rest(watched.now, |class, rule| watched.followed.push((class, rule)));
-    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    watched.selector.back_off(watched.now, |class, rule| watched.followed.push((class, rule)));
+    assert_eq!(watched.followed, [(CLASS, Rule::ADAPTIVE)]);
 }
 
 #[test]
 fn when_another_level_comes_the_own_rule_is_followed() {
     let mut watched = Watched::who_follows_another();
-    let levels = [Priority(128), Priority(129)].map(LossCounts::level);
+    let levels = [Priority(128), Priority(129)].map(LossCounts::priority);
     watched.pass(2, 10, levels[0] | levels[1]);
-    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    assert_eq!(watched.followed, [(CLASS, Rule::ADAPTIVE)]);
     watched.pass(20, 10, levels[0]);
     assert!(!watched.selector.is_active());
     watched.pass(30, 10, levels[0]);
@@ -254,11 +254,11 @@ fn when_another_level_comes_the_own_rule_is_followed() {
 #[test]
 fn levels_that_come_in_turn_are_several() {
     let mut watched = Watched::who_follows_another();
-    let levels = [Priority(1), Priority(65)].map(LossCounts::level);
+    let levels = [Priority(1), Priority(65)].map(LossCounts::priority);
     for level in [levels[0], 0, levels[1], 0, levels[0]] {
         watched.pass(1, 10, level);
     }
-    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    assert_eq!(watched.followed, [(CLASS, Rule::ADAPTIVE)]);
     assert!(!watched.selector.is_active());
 }
 
@@ -266,7 +266,7 @@ fn levels_that_come_in_turn_are_several() {
 fn two_priorities_are_told_from_one_whichever_they_are() {
     for one in 0..=u8::MAX {
         for other in 0..=u8::MAX {
-            let levels = LossCounts::level(Priority(one)) | LossCounts::level(Priority(other));
+            let levels = LossCounts::priority(Priority(one)) | LossCounts::priority(Priority(other));
             assert_eq!(LossCounts::are_several(levels), one != other, "{one} and {other}");
         }
     }
@@ -280,7 +280,7 @@ fn seconds_after_the_last_loss_the_own_rule_is_followed_and_then_nobody_rehearse
     watched.pass(5, 0, one_level());
     assert_eq!(watched.followed, []);
     watched.pass(30, 0, one_level());
-    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    assert_eq!(watched.followed, [(CLASS, Rule::ADAPTIVE)]);
     assert!(watched.selector.is_active());
     watched.pass(10, 0, one_level());
     assert!(!watched.selector.is_active());
@@ -289,29 +289,29 @@ fn seconds_after_the_last_loss_the_own_rule_is_followed_and_then_nobody_rehearse
 #[test]
 fn on_a_class_without_devices_the_own_rule_is_followed() {
     let mut watched = Watched::who_follows_another();
-    (0..4).for_each(|gpu| watched.selector.hear(watched.now, &Event::GpuLeft { gpu: GpuId(gpu) }));
+    (0..4).for_each(|gpu| watched.selector.observe(watched.now, &Event::GpuLeft { gpu: GpuId(gpu) }));
     watched.pass(1, 0, one_level());
-    assert_eq!(watched.followed, [(CLASS, RULES[0])]);
+    assert_eq!(watched.followed, [(CLASS, Rule::ADAPTIVE)]);
     watched.pass(50, 0, one_level());
     assert!(!watched.selector.is_active());
 }
 
 #[test]
 fn who_was_woken_before_there_was_a_device_learns_all_the_same() {
-    let mut selector = RuleSelector::new(Delays::default());
+    let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
     let mut lead = Scheduler::new(Rule::ADAPTIVE, Delays::default());
     let mut followed = Vec::new();
     // Awake before anything is there: requests are lost.
-    selector.count(LossCounts { arrived: 10, lost: 10, levels: one_level() });
+    selector.count(LossCounts { arrived: 10, lost: 10, priorities: one_level() });
     selector.decide(Time::ZERO, |_, _| ());
     assert!(selector.is_active());
     long_and_short(1).run(|now, event, out| {
-        selector.hear(now, &event);
+        selector.observe(now, &event);
         lead.handle(now, event, out);
-        selector.count(LossCounts { arrived: 1, lost: 1, levels: one_level() });
+        selector.count(LossCounts { arrived: 1, lost: 1, priorities: one_level() });
         selector.decide(now, |class, rule| followed.push((class, rule)));
     });
-    assert!(followed.contains(&(CLASS, RULES[1])), "{followed:?}");
+    assert!(followed.contains(&(CLASS, Rule::DEFERRED)), "{followed:?}");
 }
 
 /// RuleSelector that have heard of one model and one device, and requests for it at twice the rate that it can take.
@@ -323,10 +323,10 @@ struct Rehearsal {
 
 impl Rehearsal {
     fn new() -> Rehearsal {
-        let mut selector = RuleSelector::new(Delays::default());
+        let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
         let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
-        selector.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
-        selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
+        selector.observe(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
+        selector.observe(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
         Rehearsal { selector, now: Time::ZERO, next: 0 }
     }
 
@@ -337,9 +337,13 @@ impl Rehearsal {
             let deadline = self.now + Span::from_millis(30);
             let (id, model) = (RequestId(self.next), ModelId(0));
             let request = Request { id, model, deadline, priority: Priority(1), rows: 1 };
-            self.selector.hear(self.now, &Event::Arrived(request));
+            self.selector.observe(self.now, &Event::Arrived(request));
             let lost = u64::from(self.next % 100 < lost_of_a_hundred);
-            self.selector.count(LossCounts { arrived: 1, lost, levels: LossCounts::level(Priority(1)) });
+            self.selector.count(LossCounts {
+                arrived: 1,
+                lost,
+                priorities: LossCounts::priority(Priority(1)),
+            });
             self.selector.decide(self.now, |_, _| ());
         }
     }
@@ -354,8 +358,8 @@ fn they_are_woken_by_losses_and_go_to_sleep_when_it_is_calm() {
     assert!(rehearsal.selector.is_active());
     rehearsal.run(60, 5);
     assert!(rehearsal.selector.is_active());
-    rehearsal.selector.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
-    rehearsal.selector.hear(rehearsal.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
+    rehearsal.selector.observe(rehearsal.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
+    rehearsal.selector.observe(rehearsal.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
     rehearsal.run(60, 0);
     assert!(!rehearsal.selector.is_active());
 }
@@ -365,7 +369,7 @@ fn whoever_cannot_keep_up_rests() {
     let mut rehearsal = Rehearsal::new();
     rehearsal.run(5, 5);
     let until = rehearsal.now + Span::from_millis(10_000);
-    rehearsal.selector.rest(until, |_, _| ());
+    rehearsal.selector.back_off(until, |_, _| ());
     assert!(!rehearsal.selector.is_active());
     rehearsal.run(9, 5);
     assert!(!rehearsal.selector.is_active());
@@ -375,15 +379,15 @@ fn whoever_cannot_keep_up_rests() {
 
 #[test]
 fn where_no_model_runs_there_is_nothing_to_follow_and_stray_numbers_are_nobodys() {
-    let mut selector = RuleSelector::new(Delays::default());
-    selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
+    let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
+    selector.observe(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
     let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
-    selector.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(u32::MAX), spec });
+    selector.observe(Time::ZERO, &Event::ModelAdded { model: ModelId(u32::MAX), spec });
     for round in 0..100 {
         let now = Time::ZERO + Span::from_millis(300) * round;
         let (id, model, priority) = (RequestId(0), ModelId(u32::MAX), Priority(1));
-        selector.hear(now, &Event::Arrived(Request { id, model, deadline: now, priority, rows: 1 }));
-        selector.count(LossCounts { arrived: 10, lost: 5, levels: one_level() });
+        selector.observe(now, &Event::Arrived(Request { id, model, deadline: now, priority, rows: 1 }));
+        selector.count(LossCounts { arrived: 10, lost: 5, priorities: one_level() });
         selector.decide(now, |class, rule| panic!("{class:?} is to follow {rule}"));
     }
     assert!(selector.is_active());

@@ -150,8 +150,8 @@ impl Posting {
         self.gone = words[0] & GONE != 0;
         for words in words[HEADER..].chunks_exact(PER_CLASS).take((words[0] & COUNT) as usize) {
             let class = ClassId((words[0] & 0xff) as u16);
-            let ((mean, patience), (variance, alone)) = (split_time(words[4]), split_time(words[5]));
-            let need = Need::from_millionths((mean, variance)).with_patience(patience).with_alone(alone);
+            let (mean, patience) = split_time(words[4]);
+            let need = Need::from_millionths((mean, words[5])).with_patience(patience);
             self.needs.push((class, need));
             if words[0] & OFFERED != 0 {
                 self.candidates.push(unpack(class, words));
@@ -163,8 +163,7 @@ impl Posting {
 const OFFERED: u64 = 1 << 8;
 const FULL: u64 = 1 << 9;
 const DRAINS: u64 = 1 << 10;
-/// The part of words 4 and 5 that tells millionths: good for a mean of a million devices, and a deviation of a
-/// thousand.
+/// The part of word 4 that tells millionths: good for a mean of a million devices.
 const MILLIONTHS: u64 = (1 << 40) - 1;
 
 /// A word of millionths, and above them a time in microseconds.
@@ -180,13 +179,13 @@ fn split_time(word: u64) -> (u64, Span) {
 }
 
 /// Word 0: class 8 bits, offered 1, full 1, drains 1, priority 8 from 16, loss 16 from 24, size 24 from 40. Words 4 and
-/// 5: what is needed, mean and variance, and how long requests can wait, and take alone.
+/// 5: the mean that is needed with how long requests can wait, and the variance.
 #[inline]
 fn pack(class: ClassId, need: Need, candidate: Option<&Candidate>, words: &mut [u64]) {
     words[0] = u64::from(class.0);
     let (mean, variance) = need.millionths();
     words[4] = join_time(mean, need.patience());
-    words[5] = join_time(variance, need.alone());
+    words[5] = variance;
     if let Some(candidate) = candidate {
         words[0] |= OFFERED
             | if candidate.full { FULL } else { 0 }

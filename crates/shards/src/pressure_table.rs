@@ -89,13 +89,9 @@ impl CachedPressure {
 }
 
 impl Outlook for CachedPressure {
-    fn room(&self, class: ClassId, level: Priority, own: Need) -> Room {
+    fn room(&self, class: ClassId, level: Priority) -> Room {
         let cached = self.classes.get(class.0 as usize);
-        cached.map_or_else(Room::default, |cached| cached.pressure.room(level, own))
-    }
-
-    fn longest(&self, class: ClassId) -> Span {
-        self.classes.get(class.0 as usize).map_or(Span::MAX, |cached| cached.pressure.longest())
+        cached.map_or_else(Room::default, |cached| cached.pressure.room(level))
     }
 
     fn head_start(&self, class: ClassId, latency: Span, own: Need) -> Span {

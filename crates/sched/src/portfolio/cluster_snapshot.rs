@@ -6,14 +6,14 @@ use crate::{ClassId, Event, GpuId, ID_LIMIT, ModelId, ModelSpec};
 
 /// Models and devices, kept while nobody rehearses, so that an shadow can begin at any time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClusterSnapshot {
+pub(super) struct ClusterSnapshot {
     models: BTreeMap<ModelId, ModelSpec>,
     gpus: BTreeMap<GpuId, ClassId>,
 }
 
 impl ClusterSnapshot {
     /// Notes what an event says of them; `false` where it is of something else, or of a number that no scheduler takes.
-    pub(crate) fn note(&mut self, event: &Event) -> bool {
+    pub(super) fn note(&mut self, event: &Event) -> bool {
         match event {
             Event::ModelAdded { model, .. } if model.0 >= ID_LIMIT => return false,
             Event::ModelAdded { model, spec } => drop(self.models.insert(*model, spec.clone())),
@@ -37,30 +37,25 @@ impl ClusterSnapshot {
         true
     }
 
-    pub(crate) fn has(&self, model: ModelId) -> bool {
+    pub(super) fn has(&self, model: ModelId) -> bool {
         self.models.contains_key(&model)
     }
 
-    /// How many models there are.
-    pub(crate) fn models(&self) -> usize {
-        self.models.len()
-    }
-
     /// What a scheduler is to be told that begins now.
-    pub(crate) fn introductions(&self) -> impl Iterator<Item = Event> {
+    pub(super) fn introductions(&self) -> impl Iterator<Item = Event> {
         let models = self.models.iter().map(|(&model, spec)| Event::ModelAdded { model, spec: spec.clone() });
         let gpus = self.gpus.iter().map(|(&gpu, &class)| Event::GpuJoined { gpu, class });
         models.chain(gpus)
     }
 
     /// The models that run on a class.
-    pub(crate) fn models_on(&self, class: ClassId) -> impl Iterator<Item = ModelId> {
+    pub(super) fn models_on(&self, class: ClassId) -> impl Iterator<Item = ModelId> {
         let runs = move |spec: &ModelSpec| spec.profiles.iter().any(|(of, _)| *of == class);
         self.models.iter().filter(move |(_, spec)| runs(spec)).map(|(&model, _)| model)
     }
 
     /// The classes of which there is a device.
-    pub(crate) fn classes(&self) -> Vec<ClassId> {
+    pub(super) fn classes(&self) -> Vec<ClassId> {
         let mut classes: Vec<ClassId> = self.gpus.values().copied().collect();
         classes.sort_unstable();
         classes.dedup();

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use crate::{Need, Pressure, Priority};
+use crate::{Need, Pressure};
 
 #[test]
 fn a_model_scatters_by_what_is_not_always_in_use_and_by_a_quarter_at_most() {
@@ -33,36 +33,6 @@ fn what_is_random_is_what_scatters_and_bursts() {
 #[test]
 fn everything_is_random_where_more_is_needed_than_there_is() {
     assert_eq!([33, 32, 8].map(|gpus| randomness_on(gpus, &[1.0; 32], 0.0)), [0.25, 1.0, 1.0]);
-}
-
-/// Eight devices of which four are needed: as much again is spare. One of four models that need a device each may use
-/// half of the spare devices for a while, two more: three times what it needs.
-#[test]
-fn a_model_alone_may_use_all_that_is_spare_and_one_of_several_the_root_of_its_share() {
-    let headroom = |gpus, own| {
-        let pressure = Pressure { gpus, need: Need::new(4.0, 0.0), ..Pressure::default() };
-        pressure.room(Priority(1), Need::new(own, 0.0)).headroom
-    };
-    assert_eq!([headroom(8, 4.0), headroom(8, 1.0)], [2.0, 3.0]);
-    // More than all need together: that sum is older.
-    assert_eq!(headroom(8, 5.0), 2.0);
-    assert_eq!([headroom(4, 1.0), headroom(2, 1.0), headroom(0, 1.0)], [1.0, 0.5, 0.0]);
-    assert_eq!(
-        Pressure { gpus: 8, ..Pressure::default() }.room(Priority(1), Need::default()).headroom,
-        f64::INFINITY
-    );
-}
-
-/// Four devices are needed. Whoever needs two of them has a half, which hardly counts; losses count in full from 0.1 %
-/// on.
-#[test]
-fn devices_are_dear_to_whom_they_serve_alone_and_where_requests_are_lost() {
-    let want = |own, loss| {
-        let pressure = Pressure { gpus: 8, need: Need::new(4.0, 0.0), loss, ..Pressure::default() };
-        pressure.room(Priority(1), Need::new(own, 0.0)).want
-    };
-    assert_eq!([0.0, 0.0005, 0.001, 0.2].map(|loss| want(4.0, loss)), [0.0, 0.5, 1.0, 1.0]);
-    assert_eq!([0.0, 2.0, 5.0].map(|own| want(own, 0.2)), [0.0, 0.0625, 1.0]);
 }
 
 proptest! {

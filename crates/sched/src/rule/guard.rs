@@ -20,17 +20,8 @@ const RELIANCE: f64 = 3.0;
 /// others: a batch that starts earlier than that is small for nothing, and the devices have none to spare.
 const WAIT_MOST: f64 = 2.0;
 
-/// The same for a long model, one that even with a single row takes longer than those that lose requests can wait. A
-/// batch of b rows stands in their way for l(b) less that time, which for each row is the less the larger b is; for all
-/// other models it is the more.
-const WAIT_MOST_LONG: f64 = 1.0;
-
 /// How many times more the gap between two batches counts where requests are lost and devices are taken at random.
 const LOSS_HASTE: f64 = 10.0;
-
-/// How many times the gap counts at most for a long model: in a few gaps it finds a moment in which another device
-/// stays idle, which it must (see [`Guard::head_start_on_last`]).
-const GAPS_LONG: f64 = 3.0;
 
 /// How strongly a model that loses requests is drawn forward: one that loses an eighth goes before all that come in
 /// while a device is waited for. Much more, and models overtake each other for a single lost request.
@@ -48,9 +39,9 @@ const PULL_MOST: u64 = 2;
 /// ```text
 ///   spare      = gpus - need - deviation of need
 ///   others     = min(backlog - own, own * max(1, 2 / gpus, gpus / (10 * spare)))
-///   wait       = others * min(randomness / (3 * spare), 2 / gpus)                       (a long model: 1 / gpus)
+///   wait       = others * min(randomness / (3 * spare), 2 / gpus)
 ///   lost       = min(1, lost share / 0.001)
-///   gaps       = (1 + 10 * randomness * lost) * share of the others in the need         (a long model: 3 at most)
+///   gaps       = (1 + 10 * randomness * lost) * share of the others in the need
 ///              + (1 + lost) * own share, if there is a single device
 ///   head start = wait + gaps * gap between two batches
 /// ```
@@ -64,30 +55,13 @@ const PULL_MOST: u64 = 2;
 /// then moments in which a device is idle are too dear to be waited through. A model's own part in the traffic is left
 /// out, because its batches leave one after the other; only on a single device they wait for each other, too, and if
 /// requests are lost, for one more: the batch that runs may have begun late. The gap is not for batches longer than
-/// others can wait that would take the last idle device: they are the reason for it. And a model that is longer than
-/// the losers can wait, however small its batches are, does not hurry: it would only stand in their way more often.
+/// others can wait that would take the last idle device: they are the reason for it.
 /// Where traffic of several levels needs all devices, windows open as early as others' work says, without that limit.
 /// See `docs/adaptive.md` for how it was found and what it gives.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard {
     /// How many times a batch's own latency the work of others counts for at most.
     others_most: f64,
-    /// How early the windows of most models open, and of long ones,
-    usual: Haste,
-    long: Haste,
-    /// which take longer than this even with one row.
-    long_from: Span,
-    /// `wait` on the last device, where nothing beyond the mean counts.
-    wait_on_last: f64,
-    /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
-    gap_on_last_ns: f64,
-    /// Under [`HeadStart::Backlog`] nothing of this counts, and windows open early by this part of the backlog.
-    of_backlog: Option<f64>,
-}
-
-/// How early a window opens.
-#[derive(Clone, Copy, Debug, Default)]
-struct Haste {
     /// How long a device is waited for, for each second of others' work: over the spare devices, as far as they are
     /// relied on.
     wait: f64,
@@ -96,6 +70,12 @@ struct Haste {
     gap_ns: f64,
     /// What is taken off it for each device that the model itself needs.
     gap_ns_per_need: f64,
+    /// `wait` on the last device, where nothing beyond the mean counts.
+    wait_on_last: f64,
+    /// The gap on the last device, to which nobody comes early with a longer batch than others can wait for.
+    gap_on_last_ns: f64,
+    /// Under [`HeadStart::Backlog`] nothing of this counts, and windows open early by this part of the backlog.
+    of_backlog: Option<f64>,
 }
 
 impl Default for Guard {
@@ -119,24 +99,15 @@ impl Guard {
         let own_gaps = if pressure.gpus == 1 { 1.0 + lost } else { 0.0 };
         let need = pressure.need.mean();
         let per_need = |ns: f64| if need > 0.0 { ns / need } else { 0.0 };
-        let wait = randomness / (RELIANCE * spare);
-        let haste = |wait_most: f64, gaps: f64| Haste {
-            wait: wait.min(wait_most / gpus),
-            gap_ns: gap_ns * gaps,
-            gap_ns_per_need: per_need(gap_ns * (gaps - own_gaps)),
-        };
         // A higher level must not wait because a lower one needs all devices: where these are always busy, it starts as
         // soon as it can.
-        let [usual, long] = if need < gpus || pressure.higher.is_none() {
-            [haste(WAIT_MOST, gaps), haste(WAIT_MOST_LONG, gaps.min(GAPS_LONG))]
-        } else {
-            [haste(f64::INFINITY, gaps); 2]
-        };
+        let limited = need < gpus || pressure.higher.is_none();
+        let wait_most = if limited { WAIT_MOST / gpus } else { f64::INFINITY };
         Guard {
             others_most: (SPARE_CALM * gpus / spare).max(2.0 / gpus).max(1.0),
-            usual,
-            long,
-            long_from: pressure.losers_patience,
+            wait: (randomness / (RELIANCE * spare)).min(wait_most),
+            gap_ns: gap_ns * gaps,
+            gap_ns_per_need: per_need(gap_ns * (gaps - own_gaps)),
             wait_on_last: randomness / (RELIANCE * (gpus - need).max(SPARE_MIN * gpus)),
             gap_on_last_ns: gap_ns.min(pressure.patience.as_nanos() as f64),
             of_backlog: match pressure.rule.head_start {
@@ -159,9 +130,8 @@ impl Guard {
         }
         let others_ns = (backlog - latency).as_nanos() as f64;
         let latency_ns = latency.as_nanos() as f64;
-        let haste = if own.alone() > self.long_from { &self.long } else { &self.usual };
-        let wait_ns = others_ns.min(latency_ns * self.others_most) * haste.wait;
-        let gap_ns = haste.gap_ns - haste.gap_ns_per_need * own.mean();
+        let wait_ns = others_ns.min(latency_ns * self.others_most) * self.wait;
+        let gap_ns = self.gap_ns - self.gap_ns_per_need * own.mean();
         // Below 0 it is 0: a model's need is told sooner than the sum of all is reckoned with.
         Span::from_nanos((wait_ns + gap_ns) as u64)
     }
@@ -268,12 +238,10 @@ mod tests {
 
     #[test]
     fn where_a_lower_level_needs_all_devices_everything_that_waits_starts_as_soon_as_it_can() {
-        let own = Need::default().with_alone(Span::from_millis(10));
         let higher = HigherNeeds::from_numbers([1 << 56 | 3_000_000, 0, 0]);
         for need in [8.0, 80.0] {
             let pressure = Pressure { higher, ..pressure(8, 70, need, 0.0) };
             assert!(head_start(&pressure) > Span::from_millis(100));
-            assert_eq!(head_start_with(&pressure, own), head_start(&pressure));
         }
     }
 
@@ -282,19 +250,6 @@ mod tests {
     fn bursts_leave_fewer_devices_spare() {
         let [calm, bursty] = [0.0, 2.0].map(|deviation| head_start(&pressure(8, 16, 4.0, deviation)));
         assert_eq!((calm, bursty), (Span::from_micros(500), Span::from_millis(1)));
-    }
-
-    /// Whoever loses requests can wait for 4 ms. Of two models one takes longer than that with a single row: it waits
-    /// for as long as all need for the work of others, 6 / 8, and for 3 gaps of 10 / 8.
-    #[test]
-    fn a_model_longer_than_losers_can_wait_does_not_hurry() {
-        let (holding, losers_patience) = (Span::from_millis(10), Span::from_millis(4));
-        let pressure = Pressure { holding, losers_patience, loss: 0.01, ..pressure(8, 16, 7.9, 0.0) };
-        let early_ms = |alone_ms| {
-            let own = Need::default().with_alone(Span::from_millis(alone_ms));
-            head_start_with(&pressure, own).as_millis_f64()
-        };
-        assert_eq!([3, 4, 5].map(early_ms), [1.5 + 13.75, 1.5 + 13.75, 0.75 + 3.75]);
     }
 
     #[test]
@@ -359,13 +314,6 @@ mod tests {
     fn with_one_device_the_work_of_others_counts_twice() {
         let early_ms = head_start(&pressure(1, 3_000, 0.5, 0.0)).as_millis_f64();
         assert!((early_ms - 13.333).abs() < 0.01, "{early_ms}");
-    }
-
-    #[test]
-    fn batches_are_kept_short_on_one_device_only() {
-        let patience = Span::from_millis(20);
-        let longest = |gpus| Pressure { patience, ..pressure(gpus, 10, 0.5, 0.0) }.longest();
-        assert_eq!([1, 2, 8].map(longest), [Span::from_millis(10), Span::MAX, Span::MAX]);
     }
 
     /// One of two devices is needed, so both are busy a quarter of the time: too often to rely on finding one. A batch

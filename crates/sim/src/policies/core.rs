@@ -13,10 +13,11 @@ use crate::scenario::Scenario;
 use crate::simulation::Until;
 
 /// All there are; `k` is `guarded`'s alone.
-const TABLE: [Setting; 3] = [
+const TABLE: [Setting; 4] = [
     Setting { key: "k", values: "a number of 0 or more" },
-    Setting { key: "drop", values: "window or timeout" },
+    Setting { key: "drop", values: "window, timeout or smallest-stable" },
     Setting { key: "order", values: "smallest-id or earliest-free" },
+    Setting { key: "reserve", values: "none, or the devices that early starts leave idle" },
 ];
 
 /// A policy of the scheduler core.
@@ -60,6 +61,7 @@ impl CoreSettings {
                 GpuOrder::SmallestId => "smallest-id".to_owned(),
                 GpuOrder::EarliestFree => "earliest-free".to_owned(),
             },
+            ("reserve", _) => rule.reserve.map_or_else(|| "none".to_owned(), |devices| devices.to_string()),
             _ => String::new(),
         }
     }
@@ -70,11 +72,22 @@ impl CoreSettings {
         match (key, value) {
             ("drop", "window") => rule.drop = DropRule::Window,
             ("drop", "timeout") => rule.drop = DropRule::Timeout,
-            ("drop", _) => return Err(format!("'{value}' is not a drop rule; write window or timeout")),
+            ("drop", "smallest-stable") => rule.drop = DropRule::SmallestStable,
+            ("drop", _) => {
+                return Err(format!(
+                    "'{value}' is not a drop rule; write window, timeout or smallest-stable"
+                ));
+            }
             ("order", "smallest-id") => rule.order = GpuOrder::SmallestId,
             ("order", "earliest-free") => rule.order = GpuOrder::EarliestFree,
             ("order", _) => {
                 return Err(format!("'{value}' is not an order; write smallest-id or earliest-free"));
+            }
+            ("reserve", "none") => rule.reserve = None,
+            ("reserve", _) => {
+                let devices =
+                    value.parse().map_err(|_| format!("reserve: '{value}' is not a number of devices"))?;
+                rule.reserve = Some(devices);
             }
             ("k", _) if has_factor(rule) => {
                 let k = value.parse().ok().filter(|k: &f64| k.is_finite() && *k >= 0.0);
@@ -98,7 +111,8 @@ impl CoreSettings {
 
 /// Whether a rule is `guarded`, whose factor may be any, and not one of those that have theirs.
 fn has_factor(rule: &Rule) -> bool {
-    *rule != Rule { drop: rule.drop, order: rule.order, ..Rule::DEFERRED } && !rule.is_eager()
+    *rule != Rule { drop: rule.drop, order: rule.order, reserve: rule.reserve, ..Rule::DEFERRED }
+        && !rule.is_eager()
 }
 
 impl Job<'_> {
