@@ -26,12 +26,17 @@ pub use selector::{LossCounts, RuleSelector};
 use crate::{DropRule, Rule};
 
 /// The rules to choose from, Downbeat's own first.
-pub const RULES: [Rule; 7] = [
-    Rule::ADAPTIVE,
-    Rule::DEFERRED,
-    Rule::DEFERRED.with_drop(DropRule::Timeout),
-    Rule::guarded(1.0),
-    Rule::guarded(2.0),
-    Rule::guarded(4.0),
-    Rule::EAGER.with_drop(DropRule::Window),
-];
+pub const RULES: [Rule; 7] = portfolio_of(Rule::ADAPTIVE);
+
+/// The rules to choose from where `own` is the one that serves while nothing is lost.
+const fn portfolio_of(own: Rule) -> [Rule; 7] {
+    [
+        own,
+        Rule::DEFERRED,
+        Rule::DEFERRED.with_drop(DropRule::Timeout),
+        Rule::guarded(1.0),
+        Rule::guarded(2.0),
+        Rule::guarded(4.0),
+        Rule::EAGER.with_drop(DropRule::Window),
+    ]
+}

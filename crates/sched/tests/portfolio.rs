@@ -127,7 +127,7 @@ impl World {
     }
 
     fn company(&self) -> Result {
-        let mut company = PortfolioScheduler::new(Delays::default());
+        let mut company = PortfolioScheduler::new(Rule::ADAPTIVE, Delays::default());
         self.run(|now, event, out| company.handle(now, event, out))
     }
 }
@@ -191,7 +191,7 @@ impl Watched {
     fn new() -> Watched {
         Watched {
             lead: Scheduler::new(Rule::ADAPTIVE, Delays::default()),
-            selector: RuleSelector::new(Delays::default()),
+            selector: RuleSelector::new(Rule::ADAPTIVE, Delays::default()),
             followed: Vec::new(),
             now: Time::ZERO,
         }
@@ -298,7 +298,7 @@ fn on_a_class_without_devices_the_own_rule_is_followed() {
 
 #[test]
 fn who_was_woken_before_there_was_a_device_learns_all_the_same() {
-    let mut selector = RuleSelector::new(Delays::default());
+    let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
     let mut lead = Scheduler::new(Rule::ADAPTIVE, Delays::default());
     let mut followed = Vec::new();
     // Awake before anything is there: requests are lost.
@@ -323,7 +323,7 @@ struct Rehearsal {
 
 impl Rehearsal {
     fn new() -> Rehearsal {
-        let mut selector = RuleSelector::new(Delays::default());
+        let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
         let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
         selector.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
         selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
@@ -375,7 +375,7 @@ fn whoever_cannot_keep_up_rests() {
 
 #[test]
 fn where_no_model_runs_there_is_nothing_to_follow_and_stray_numbers_are_nobodys() {
-    let mut selector = RuleSelector::new(Delays::default());
+    let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
     selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
     let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
     selector.hear(Time::ZERO, &Event::ModelAdded { model: ModelId(u32::MAX), spec });

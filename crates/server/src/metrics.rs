@@ -294,9 +294,11 @@ impl Metrics {
 
     /// Exports which rule is followed on a class of devices.
     pub(crate) fn follows(&self, class: &str, followed: Rule) {
-        for rule in RULES {
+        // By name: the own rule has one name, whether it uses spare devices or not.
+        let followed = followed.to_string();
+        for rule in RULES.map(|rule| rule.to_string()) {
             let follows = f64::from(u8::from(rule == followed));
-            self.rule.with_label_values(&[class, &rule.to_string()]).set(follows);
+            self.rule.with_label_values(&[class, &rule]).set(follows);
         }
     }
 

@@ -15,7 +15,7 @@ const ROUNDS_MIN: usize = 4;
 /// So many requests more or less are always doubted, on one stage: the few that are lost at first are lost by chance.
 const BY_CHANCE: f64 = 5.0;
 
-const RULE_COUNT: usize = RULES.len();
+pub(crate) const RULE_COUNT: usize = RULES.len();
 
 /// What each shadow lost of each model's requests, round by round. Only the last rounds are kept.
 #[derive(Clone, Debug)]

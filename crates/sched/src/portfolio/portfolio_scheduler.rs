@@ -1,9 +1,9 @@
 //! A scheduler and its selector on one thread.
 
 use super::{LossCounts, RuleSelector};
-use crate::{Action, Actions, Delays, Event, Outcome, Rule, Scheduler, Time};
+use crate::{Action, Actions, ClassId, Delays, Event, ModelId, Need, Outcome, Rule, Scheduler, Time};
 
-/// A scheduler that follows [`Adaptive`], with its selector, as one state machine: for virtual time.
+/// A scheduler and the selector that chooses its rule, as one state machine: for virtual time.
 #[derive(Clone, Debug)]
 pub struct PortfolioScheduler {
     lead: Scheduler,
@@ -11,12 +11,19 @@ pub struct PortfolioScheduler {
 }
 
 impl PortfolioScheduler {
-    /// Without models and devices.
-    pub fn new(delays: Delays) -> PortfolioScheduler {
-        PortfolioScheduler {
-            lead: Scheduler::new(Rule::ADAPTIVE, delays),
-            selector: RuleSelector::new(delays),
-        }
+    /// A scheduler without models and devices, which follows `rule` while nothing is lost.
+    pub fn new(rule: Rule, delays: Delays) -> PortfolioScheduler {
+        PortfolioScheduler { lead: Scheduler::new(rule, delays), selector: RuleSelector::new(rule, delays) }
+    }
+
+    /// As [`Scheduler::waiting`].
+    pub fn waiting(&self, model: ModelId) -> usize {
+        self.lead.waiting(model)
+    }
+
+    /// As [`Scheduler::need`].
+    pub fn need(&self, class: ClassId) -> Need {
+        self.lead.need(class)
     }
 
     /// As [`Scheduler::handle`].

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::RULES;
-use crate::{Delays, Event, ModelId, Request, Span, Time};
+use super::loss_history::RULE_COUNT;
+use crate::{Delays, Event, ModelId, Request, Rule, Span, Time};
 
 use super::per_model_counts::PerModelCounts;
 use super::shadow::ShadowScheduler;
@@ -21,8 +21,8 @@ const DELAY_MOST: Span = Span::from_millis(500);
 #[derive(Clone, Debug)]
 pub(crate) struct ShadowReplica {
     number: u32,
-    /// In the order of [`RULES`].
-    cast: [ShadowScheduler; RULES.len()],
+    /// By the number of the rule.
+    cast: [ShadowScheduler; RULE_COUNT],
     /// By when they are heard, and which came first.
     to_come: BTreeMap<(Time, u64), Request>,
     arrived: u64,
@@ -31,6 +31,7 @@ pub(crate) struct ShadowReplica {
 impl ShadowReplica {
     /// The stage of this number; the first one is 0.
     pub(crate) fn new<I>(
+        rules: &[Rule; RULE_COUNT],
         number: u32,
         delays: Delays,
         now: Time,
@@ -39,7 +40,7 @@ impl ShadowReplica {
     where
         I: Iterator<Item = Event>,
     {
-        let cast = RULES.map(|rule| ShadowScheduler::new(rule, delays, now, introductions()));
+        let cast = rules.map(|rule| ShadowScheduler::new(rule, delays, now, introductions()));
         ShadowReplica { number, cast, to_come: BTreeMap::new(), arrived: 0 }
     }
 
@@ -100,6 +101,7 @@ mod tests {
         Span, Time,
     };
 
+    use super::super::RULES;
     use super::{DELAY_MOST, ShadowReplica};
 
     const CLASS: ClassId = ClassId(0);
@@ -112,7 +114,7 @@ mod tests {
         };
         let introductions =
             || [model(0), model(1), Event::GpuJoined { gpu: GpuId(0), class: CLASS }].into_iter();
-        ShadowReplica::new(number, Delays::default(), Time::ZERO, introductions)
+        ShadowReplica::new(&RULES, number, Delays::default(), Time::ZERO, introductions)
     }
 
     fn at(ms: u64) -> Time {

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::RULES;
+use super::portfolio_of;
 use crate::{ClassId, Delays, Event, Priority, Rule, Span, Time};
 
 use super::cluster_snapshot::ClusterSnapshot;
-use super::loss_history::LossHistory;
+use super::loss_history::{LossHistory, RULE_COUNT};
 use super::per_model_counts::PerModelCounts;
 use super::replica::ShadowReplica;
 
@@ -57,6 +57,8 @@ const CHANGED: f64 = 3.0;
 /// told, only counted.
 #[derive(Clone, Debug)]
 pub struct RuleSelector {
+    /// By number, the own one first.
+    rules: [Rule; RULE_COUNT],
     delays: Delays,
     snapshot: ClusterSnapshot,
     /// None while nobody rehearses.
@@ -103,9 +105,11 @@ impl LossCounts {
 }
 
 impl RuleSelector {
-    /// Without models and devices. `delays` are those of the one that serves.
-    pub fn new(delays: Delays) -> RuleSelector {
+    /// A selector without models and devices. `own` is the rule of the scheduler that serves while nothing is lost, and
+    /// `delays` are that scheduler's.
+    pub fn new(own: Rule, delays: Delays) -> RuleSelector {
         RuleSelector {
+            rules: portfolio_of(own),
             delays,
             snapshot: ClusterSnapshot::default(),
             stages: Vec::new(),
@@ -201,7 +205,7 @@ impl RuleSelector {
         let classes = self.snapshot.classes();
         // Of a class without devices nothing is known.
         for (class, _) in self.followed.extract_if(.., |(class, _)| !classes.contains(class)) {
-            follow(class, RULES[0]);
+            follow(class, self.rules[0]);
         }
         if classes.iter().any(|class| self.is_contradicted(*class, self.followed_on(*class))) {
             self.record.forget_before_last(LATELY);
@@ -214,7 +218,7 @@ impl RuleSelector {
                 if best != 0 {
                     self.followed.push((class, best));
                 }
-                follow(class, RULES[best]);
+                follow(class, self.rules[best]);
             }
         }
     }
@@ -225,7 +229,7 @@ impl RuleSelector {
         self.arrived = PerModelCounts::default();
         self.record.clear();
         for (class, _) in self.followed.drain(..) {
-            follow(class, RULES[0]);
+            follow(class, self.rules[0]);
         }
     }
 
@@ -245,8 +249,9 @@ impl RuleSelector {
 
     fn wake(&mut self, now: Time, stages: u32) {
         let introductions = || self.snapshot.introductions();
-        self.stages =
-            (0..stages).map(|number| ShadowReplica::new(number, self.delays, now, introductions)).collect();
+        self.stages = (0..stages)
+            .map(|number| ShadowReplica::new(&self.rules, number, self.delays, now, introductions))
+            .collect();
         self.awake = 0;
     }
 
@@ -260,7 +265,7 @@ impl RuleSelector {
     fn is_contradicted(&self, class: ClassId, followed: usize) -> bool {
         let all = self.record.about(self.snapshot.models_on(class));
         let lately = self.record.about_last(LATELY, self.snapshot.models_on(class));
-        let mut rules = 0..RULES.len();
+        let mut rules = 0..RULE_COUNT;
         rules.any(|rule| lately.is_better(rule, followed, CHANGED) && !all.is_better(rule, followed, DOUBT))
     }
 
@@ -274,7 +279,7 @@ impl RuleSelector {
             return 0;
         }
         let incumbent = if own <= all.bad(followed) { 0 } else { followed };
-        let better = (0..RULES.len()).filter(|&rule| all.is_better(rule, incumbent, DOUBT));
+        let better = (0..RULE_COUNT).filter(|&rule| all.is_better(rule, incumbent, DOUBT));
         better.min_by(|&one, &other| all.bad(one).total_cmp(&all.bad(other))).unwrap_or(incumbent)
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Rehearsed {
 
 impl Rehearsed {
     pub(crate) fn new(delays: Delays, shards: usize, outbox: Box<dyn Outbox>) -> Rehearsed {
-        let settings = SchedulerSettings { delays, reserve: Span::ZERO, threads: 1 };
+        let settings = SchedulerSettings { rule: Rule::ADAPTIVE, delays, reserve: Span::ZERO, threads: 1 };
         let mut made = None;
         let ensemble = Ensemble::with_hosts(Rule::ADAPTIVE, &threads(&settings), shards, |control| {
             let staff = staff(control, shards, Span::ZERO, outbox, None);

@@ -22,6 +22,8 @@ use crate::vital::{end_after_panic, spawn_vital};
 /// How the scheduler is set up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SchedulerSettings {
+    /// The rule that is followed while nothing is lost.
+    pub(crate) rule: Rule,
     pub(crate) delays: Delays,
     /// Kept of every deadline for the way back to the client.
     pub(crate) reserve: Span,
@@ -72,9 +74,9 @@ impl Runtime {
             made = Some((staff.dispatcher, staff.listener));
             staff.counters
         };
-        downbeat_shards::Runtime::start_with(Rule::ADAPTIVE, &threads, clock.real(), shards, counters)?;
+        downbeat_shards::Runtime::start_with(settings.rule, &threads, clock.real(), shards, counters)?;
         let (dispatcher, listener) = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
-        run_shadows(clock, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
+        run_shadows(clock, settings.rule, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
         let watched = Arc::downgrade(&dispatcher);
         spawn_vital("signals", move || watch(clock, &metrics, &watched))?;
         Ok(Runtime::to(dispatcher, clock))

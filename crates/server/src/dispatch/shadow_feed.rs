@@ -97,6 +97,7 @@ impl ShadowFeed {
 /// it end by a panic, the scheduler follows its own rule.
 pub(super) fn run_shadows(
     clock: Clock,
+    own: Rule,
     delays: Delays,
     listener: Receiver<ShadowEvent>,
     dispatcher: &Arc<Dispatcher>,
@@ -104,7 +105,7 @@ pub(super) fn run_shadows(
 ) -> io::Result<()> {
     let dispatcher = Arc::downgrade(dispatcher);
     let run = move || {
-        let rehearsing = AssertUnwindSafe(|| run(clock, delays, &listener, &dispatcher, &metrics));
+        let rehearsing = AssertUnwindSafe(|| run(clock, own, delays, &listener, &dispatcher, &metrics));
         if catch_unwind(rehearsing).is_err()
             && let Some(dispatcher) = dispatcher.upgrade()
         {
@@ -113,7 +114,7 @@ pub(super) fn run_shadows(
             );
             dispatcher.shadow_feed.awake.store(false, Ordering::Relaxed);
             for (class, _) in metrics.classes() {
-                dispatcher.follow(&metrics, class, Rule::default());
+                dispatcher.follow(&metrics, class, own);
             }
         }
     };
@@ -122,13 +123,14 @@ pub(super) fn run_shadows(
 
 fn run(
     clock: Clock,
+    own: Rule,
     delays: Delays,
     listener: &Receiver<ShadowEvent>,
     dispatcher: &Weak<Dispatcher>,
     metrics: &Metrics,
 ) {
     give_way_to_others();
-    let mut selector = RuleSelector::new(delays);
+    let mut selector = RuleSelector::new(own, delays);
     loop {
         thread::sleep(EVERY);
         let Some(dispatcher) = dispatcher.upgrade() else { return };
@@ -173,7 +175,7 @@ fn give_way_to_others() {
 #[cfg(test)]
 mod tests {
     use downbeat_sched::{
-        Delays, LossCounts, ModelId, Priority, Request, RequestId, RuleSelector, Span, Time,
+        Delays, LossCounts, ModelId, Priority, Request, RequestId, Rule, RuleSelector, Span, Time,
     };
 
     use super::{MOST_HEARD, Ordering, ShadowFeed, take_in};
@@ -210,7 +212,7 @@ mod tests {
             shadow_feed.told(Time::ZERO, &request(id));
         }
         assert!(listener.len() as u64 <= MOST_HEARD + 1);
-        let mut selector = RuleSelector::new(Delays::default());
+        let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
         shadow_feed.lost.store(MOST_HEARD, Ordering::Relaxed);
         take_in(Time::ZERO, &mut selector, &listener, &shadow_feed, |_, _| ());
         assert!(listener.is_empty());

@@ -1,6 +1,6 @@
 use crate::{
-    ClassId, Delays, Event, GpuId, LatencyProfile, ModelId, ModelSpec, Priority, Request, RequestId, Span,
-    Time,
+    ClassId, Delays, Event, GpuId, LatencyProfile, ModelId, ModelSpec, Priority, Request, RequestId, Rule,
+    Span, Time,
 };
 
 use super::super::per_model_counts::PerModelCounts;
@@ -19,7 +19,7 @@ fn added(model: u32) -> Event {
 }
 
 fn with(models: u32) -> RuleSelector {
-    let mut selector = RuleSelector::new(Delays::default());
+    let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
     (0..models).for_each(|model| selector.hear(Time::ZERO, &added(model)));
     selector.hear(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
     selector
