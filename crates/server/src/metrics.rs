@@ -172,7 +172,7 @@ impl Metrics {
                         "Time that the device computed; load is \
                         gathered on the lowest ranks",
                     ),
-                    &device_labels,
+                    &["device", "class", "rank", "start"],
                 )?,
             )?,
             present: registered(

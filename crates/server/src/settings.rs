@@ -195,9 +195,7 @@ settings! {
     /// Threads among which the scheduler divides the models, besides one for the devices; 1 for one thread that does
     /// everything, 0 decides by the machine's cores
     scheduler_threads / "DOWNBEAT_SCHEDULER_THREADS" (value_name = "N"): usize = 0;
-    /// What becomes of devices that the traffic does not need. answer: they are used to answer sooner; idle: they stay
-    /// idle, so that device time is in proportion to load, for sites that pay for device time or share devices with
-    /// other work
+    /// The use of devices that the traffic does not need
     spare_devices / "DOWNBEAT_SPARE_DEVICES" (value_enum, value_name = "USE"): SpareDevices = SpareDevices::Answer;
     /// A worker from which nothing is heard for so long is taken for dead, in seconds; workers say ten times a second
     /// that they are there

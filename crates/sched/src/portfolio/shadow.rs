@@ -92,7 +92,7 @@ impl ShadowScheduler {
                 Action::Start(start) => {
                     self.finishes.push(Reverse((start.finish_at, start.gpu, start.batch)));
                 }
-                Action::Answer { request, outcome: Outcome::Expired | Outcome::Overloaded }
+                Action::Answer { request, outcome: Outcome::Expired | Outcome::Overloaded, .. }
                     if request.0 & COPY == 0 =>
                 {
                     self.lost.count(ModelId((request.0 % u64::from(ID_LIMIT)) as u32));

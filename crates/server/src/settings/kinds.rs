@@ -23,9 +23,10 @@ pub enum ModelControl {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SpareDevices {
-    /// They answer sooner.
+    /// They are used to answer sooner.
     Answer,
-    /// They stay idle.
+    /// They stay idle, so that device time is in proportion to load: for sites that pay for device time or share devices
+    /// with other work.
     Idle,
 }
 
