@@ -192,7 +192,6 @@ impl EventLoop {
     pub(super) fn turn(&mut self, now: Time) -> Option<bool> {
         let mut worked = self.do_what_was_due(now);
         worked |= self.look_after_devices(now);
-        worked |= self.finish_empty(now);
         for _ in 0..AT_ONCE {
             let Some(message) = self.next.take().or_else(|| self.inbox.messages.try_recv().ok()) else {
                 break;
@@ -203,6 +202,8 @@ impl EventLoop {
             self.take_in(now, message);
             worked = true;
         }
+        // After the messages, which happened before: the scheduler's time does not go back.
+        worked |= self.finish_empty(now);
         if !worked {
             return Some(false);
         }
