@@ -182,3 +182,13 @@ fn what_happens_by_chance_is_no_contradiction() {
     assert!(lately.bad(1) > lately.bad(0));
     assert_eq!(selector.followed_on(CLASS), 1);
 }
+
+#[test]
+fn the_own_rule_that_is_followed_again_is_the_one_of_the_scheduler() {
+    let own = Rule::ADAPTIVE.without_early_starts();
+    let mut selector = RuleSelector::new(own, Delays::default());
+    selector.followed.push((CLASS, 1));
+    let mut followed = Vec::new();
+    selector.rest(at(0), |class, rule| followed.push((class, rule)));
+    assert_eq!(followed, [(CLASS, own)]);
+}
