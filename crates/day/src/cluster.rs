@@ -1,7 +1,7 @@
 //! One service's slices as a cluster for the simulator.
 
 use downbeat_profile::{Beyond, LatencyProfile};
-use downbeat_sched::{Delays, Priority};
+use downbeat_sched::{Delays, Priority, Rule};
 use downbeat_sim::{Arrival, GpuClass, Jitter, Model, PolicySpec, RunReport, Scenario, Span, Until};
 
 /// Slices of one kind: how many, and l(b) on them as `(batch, latency_ms)`.
@@ -39,6 +39,7 @@ pub(crate) fn run(
         warmup,
         seed,
         delays: Delays { control: Span::ZERO, data: Span::ZERO },
+        rule: Rule::ADAPTIVE,
         response_reserve: Span::ZERO,
         response: None,
         jitter: Jitter::None,

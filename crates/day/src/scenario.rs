@@ -15,7 +15,7 @@ use downbeat_input::Mistake;
 use downbeat_mig::Catalogue;
 use downbeat_plan::{Problem, ProblemError, Simulator};
 use downbeat_profile::{Beyond, LatencyProfile};
-use downbeat_sched::{ClassId, Delays, Priority, Span};
+use downbeat_sched::{ClassId, Delays, Priority, Rule, Span};
 use downbeat_sim::{Arrival, GpuClass, Jitter, Model, RateTrace, Scenario, TraceError};
 
 /// A day.
@@ -151,6 +151,7 @@ impl DayScenario {
             warmup: Span::ZERO,
             seed: self.seed,
             delays: Delays { control: Span::ZERO, data: Span::ZERO },
+            rule: Rule::ADAPTIVE,
             response_reserve: Span::ZERO,
             response: None,
             jitter: Jitter::None,

@@ -174,6 +174,8 @@ pub enum Action {
     Start(Start),
     /// Answer a request that will not run.
     Answer {
+        /// The model that it was for.
+        model: ModelId,
         /// The request.
         request: RequestId,
         /// Why it will not run.

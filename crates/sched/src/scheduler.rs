@@ -81,14 +81,15 @@ impl Scheduler {
                 self.matchmaker.leave(gpu);
                 self.update_present();
             }
-            Event::GpuFailed { gpu } => self.gpu_failed(gpu, out),
+            Event::GpuFailed { gpu } => self.gpu_failed(gpu, |_| true, out),
             Event::ModelAdded { model, spec } => {
                 if self.shard.add(model, spec) {
                     self.touch(model);
                 }
             }
             Event::ModelRemoved { model } => {
-                let removed = |request| out.push(Action::Answer { request, outcome: Outcome::Removed });
+                let outcome = Outcome::Removed;
+                let removed = |request| out.push(Action::Answer { model, request, outcome });
                 if self.shard.remove(model, removed) {
                     self.matchmaker.forget(model);
                 }
@@ -107,6 +108,19 @@ impl Scheduler {
             // Used up, whether or not it came too early: it must be armed again even for the same time.
             Event::Timer => self.armed = Time::ZERO,
         }
+    }
+
+    /// Learns that a device is gone, as from [`Event::GpuFailed`]. Of the requests that it ran, those that are not to run
+    /// `again` are answered [`Outcome::Cancelled`].
+    pub fn take_in_failure(
+        &mut self,
+        now: Time,
+        gpu: GpuId,
+        again: impl FnMut(&Request) -> bool,
+        out: &mut Actions,
+    ) {
+        self.advance(now);
+        self.gpu_failed(gpu, again, out);
     }
 
     /// Requests of `model` that wait.
@@ -129,13 +143,13 @@ impl Scheduler {
         match self.shard.arrive(self.now, request) {
             Ok(true) => self.touch(request.model),
             Ok(false) => {}
-            Err(outcome) => out.push(Action::Answer { request: request.id, outcome }),
+            Err(outcome) => answer(request, outcome, out),
         }
     }
 
     fn cancelled(&mut self, request: &Request, out: &mut Actions) {
         if self.shard.cancel(request) {
-            out.push(Action::Answer { request: request.id, outcome: Outcome::Cancelled });
+            answer(request, Outcome::Cancelled, out);
             self.touch(request.model);
         }
     }
@@ -146,20 +160,15 @@ impl Scheduler {
         }
     }
 
-    fn gpu_failed(&mut self, gpu: GpuId, out: &mut Actions) {
+    fn gpu_failed(&mut self, gpu: GpuId, mut again: impl FnMut(&Request) -> bool, out: &mut Actions) {
         let Scheduler { shard, matchmaker, .. } = self;
         // At most two, so that nothing is gained by keeping the list.
         let mut touched = Vec::new();
         matchmaker.fail(gpu, |batch| {
-            let mut answers = Vec::new();
-            let cancelled = |request: &Request| {
-                out.push(Action::Answer { request: request.id, outcome: Outcome::Cancelled });
-            };
-            let homeless = |request: &Request| answers.push(request.id);
-            touched.extend(shard.lose(batch, |_| true, cancelled, homeless));
-            for request in answers {
-                out.push(Action::Answer { request, outcome: Outcome::Removed });
-            }
+            let mut homeless = Vec::new();
+            let cancelled = |request: &Request| answer(request, Outcome::Cancelled, out);
+            touched.extend(shard.lose(batch, &mut again, cancelled, |request| homeless.push(*request)));
+            homeless.iter().for_each(|request| answer(request, Outcome::Removed, out));
         });
         touched.into_iter().for_each(|model| self.touch(model));
         self.update_present();
@@ -202,7 +211,7 @@ impl Scheduler {
             matchmaker.set_need(model, class, need);
         }
         for &request in &offer.expired {
-            out.push(Action::Answer { request, outcome: Outcome::Expired });
+            out.push(Action::Answer { model, request, outcome: Outcome::Expired });
         }
         matchmaker.post(model, &offer.candidates);
     }
@@ -210,6 +219,16 @@ impl Scheduler {
     /// Decides what follows from all that was [taken in](Self::take_in) and from the time, and arms the timer for what
     /// is due next.
     pub fn settle(&mut self, now: Time, out: &mut Actions) {
+        self.settle_with(now, true, out);
+    }
+
+    /// As [`settle`](Self::settle), but starts no batch early on spare devices. For callers who know of more events that
+    /// they have yet to take in: requests among them may belong into the same batch.
+    pub fn settle_due(&mut self, now: Time, out: &mut Actions) {
+        self.settle_with(now, false, out);
+    }
+
+    fn settle_with(&mut self, now: Time, early: bool, out: &mut Actions) {
         self.advance(now);
         for at in 0..self.touched.len() {
             let model = self.touched[at];
@@ -222,7 +241,7 @@ impl Scheduler {
                 self.offer(model, out);
             } else if let Some(grant) = self.matchmaker.grant(self.now) {
                 self.start(&grant, out);
-            } else if let Some(grant) = self.matchmaker.grant_early(self.now) {
+            } else if early && let Some(grant) = self.matchmaker.grant_early(self.now) {
                 self.start(&grant, out);
             } else {
                 break;
@@ -249,4 +268,8 @@ impl Scheduler {
         self.matchmaker.sent(gpu, life, Sent { batch, ready_at, latency }, finish_at);
         self.offer(model, out);
     }
+}
+
+fn answer(request: &Request, outcome: Outcome, out: &mut Actions) {
+    out.push(Action::Answer { model: request.model, request: request.id, outcome });
 }

@@ -1,9 +1,9 @@
 //! Between the frontends and the scheduler: who waits for what, on which device it runs, who gets which answer.
 //!
 //! ```text
-//!   frontends --submit, cancel--> Dispatcher --requests--> Counter: a shard's host --> shards and matchmaker
-//!   links     --finished------->  Instance (a lock each):        <--start, answer--
-//!                                 its requests, its streams
+//!   frontends --submit, cancel--> Dispatcher --requests--> EventLoop --> Scheduler                 on one thread
+//!   links     --finished------->  Instance (a lock each):  Counter: a shard's host --> shards and matchmaker
+//!                                 its requests, its streams       <--start, answer--               on several
 //! ```
 //!
 //! [`Dispatcher`] holds the tensors and the clients' ends of all requests, by the model that they are for. Whoever has
@@ -13,7 +13,9 @@
 mod correction;
 mod departure;
 mod devices;
+mod direct;
 mod dispatcher;
+mod handle;
 mod host;
 mod instance;
 mod job;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use downbeat_oip::Reason;
 use downbeat_profile::{DeviceClass, Span};
 use downbeat_scale::Decision;
-use downbeat_sched::{ClassId, RULES, Rule};
+use downbeat_sched::{ALTERNATIVES, ClassId, Rule};
 use prometheus::{
     CounterVec, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder, core::Collector, exponential_buckets,
@@ -172,7 +172,7 @@ impl Metrics {
                         "Time that the device computed; load is \
                         gathered on the lowest ranks",
                     ),
-                    &device_labels,
+                    &["device", "class", "rank", "start"],
                 )?,
             )?,
             present: registered(
@@ -294,9 +294,11 @@ impl Metrics {
 
     /// Exports which rule is followed on a class of devices.
     pub(crate) fn follows(&self, class: &str, followed: Rule) {
-        for rule in RULES {
+        // By name: the own rule has one name, whether it uses spare devices or not.
+        let followed = followed.to_string();
+        for rule in [Rule::ADAPTIVE].into_iter().chain(ALTERNATIVES).map(|rule| rule.to_string()) {
             let follows = f64::from(u8::from(rule == followed));
-            self.rule.with_label_values(&[class, &rule.to_string()]).set(follows);
+            self.rule.with_label_values(&[class, &rule]).set(follows);
         }
     }
 

@@ -106,7 +106,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServerError> {
     let switchboard = Switchboard::default();
     let delays = Delays { control: Span::from_micros(settings.control_delay_us), data: Span::ZERO };
     let reserve = Span::from_micros(settings.response_reserve_us);
-    let scheduler = SchedulerSettings { delays, reserve, threads: scheduler_threads(&settings) };
+    let rule = settings.spare_devices.rule();
+    let scheduler = SchedulerSettings { rule, delays, reserve, threads: scheduler_threads(&settings) };
     let outbox = Box::new(switchboard.clone());
     let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), scheduler, outbox)?;
 

@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use serde::Deserialize;
 
 use crate::device::DeviceSpec;
-pub use kinds::{LOG_LEVELS, LogFormat, ModelControl, is_log_level};
+pub use kinds::{LOG_LEVELS, LogFormat, ModelControl, SpareDevices, is_log_level};
 
 /// The configuration file that is read where none is named, if it is there.
 pub const DEFAULT_FILE: &str = "downbeat.toml";
@@ -195,6 +195,8 @@ settings! {
     /// Threads among which the scheduler divides the models, besides one for the devices; 1 for one thread that does
     /// everything, 0 decides by the machine's cores
     scheduler_threads / "DOWNBEAT_SCHEDULER_THREADS" (value_name = "N"): usize = 0;
+    /// The use of devices that the traffic does not need
+    spare_devices / "DOWNBEAT_SPARE_DEVICES" (value_enum, value_name = "USE"): SpareDevices = SpareDevices::Answer;
     /// A worker from which nothing is heard for so long is taken for dead, in seconds; workers say ten times a second
     /// that they are there
     worker_timeout_s / "DOWNBEAT_WORKER_TIMEOUT_S" (value_name = "S", allow_negative_numbers = true): f64 = 2.0;

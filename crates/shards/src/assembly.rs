@@ -47,11 +47,8 @@ impl<H: Host> Assembly<H> {
             return Err(RuntimeError::Threads { shards, domains });
         }
         let cells = Arc::new(Cells::new(settings.models.min(ID_LIMIT)));
-        // Where all take turns on one thread, there is one to wake.
-        let only = Arc::new(Bell::default());
-        let bell = || if settings.together { Arc::clone(&only) } else { Arc::default() };
-        let mut desks: Vec<Prepared> = (0..shards).map(|_| Prepared::new(bell())).collect();
-        let connect = |domain| connect(DomainId(domain), rule, settings, bell(), &cells, &mut desks);
+        let mut desks: Vec<Prepared> = (0..shards).map(|_| Prepared::new(Arc::default())).collect();
+        let connect = |domain| connect(DomainId(domain), rule, settings, Arc::default(), &cells, &mut desks);
         let (matchmakers, known): (Vec<_>, Vec<_>) = (0..domains).map(connect).unzip();
         let matchmakers = matchmakers
             .into_iter()
@@ -94,8 +91,11 @@ fn connect(
     desks: &mut [Prepared],
 ) -> (Matchmaking, Domain) {
     // Only where one can be late, and the other does not know.
-    let apart = !settings.together && settings.grace > Span::ZERO;
-    let slack = if apart { Span::from_nanos(settings.notice.as_nanos() / 2) } else { Span::ZERO };
+    let slack = if settings.grace > Span::ZERO {
+        Span::from_nanos(settings.notice.as_nanos() / 2)
+    } else {
+        Span::ZERO
+    };
     let table = Arc::new(PressureTable::new());
     let shards = desks.len() as u32;
     let mut links = Vec::new();

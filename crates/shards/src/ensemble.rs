@@ -5,14 +5,12 @@ use downbeat_sched::{Rule, Time};
 use crate::assembly::Assembly;
 use crate::control::Control;
 use crate::host::Host;
-use crate::rhythm::Rhythm;
 use crate::seat::Seat;
 use crate::settings::{RuntimeError, Settings};
 
 /// What a [`Runtime`](crate::Runtime) runs on threads, on one: shards, matchmakers, mailboxes and queues are the same.
 ///
-/// In real time that is what a runtime does on a small machine ([`Settings::together`](crate::Settings::together)). In
-/// virtual time it is for tests that need the same result every time, and for benchmarks that count instructions.
+/// For tests in virtual time that need the same result every time, and for benchmarks that count instructions.
 pub struct Ensemble<H>(Assembly<H>);
 
 /// How often shards and matchmakers alternate before what comes in from outside is looked at again.
@@ -34,44 +32,9 @@ impl<H: Host> Ensemble<H> {
         Assembly::new(rule, settings, shards, hosts).map(Ensemble)
     }
 
-    pub(crate) fn of(assembly: Assembly<H>) -> Self {
-        Ensemble(assembly)
-    }
-
     /// Where models and devices are added and removed.
     pub fn control(&self) -> &Control {
         &self.0.control
-    }
-
-    /// Runs until it is told to stop.
-    pub(crate) fn run(mut self, mut rhythm: Rhythm) -> Vec<H> {
-        loop {
-            let (now, due) = rhythm.now_and_due(|before| self.wake_at(before));
-            if let Some(due) = due {
-                self.do_what_is_due(due);
-            }
-            let Some(worked) = self.turn(now) else {
-                return self.0.desks.into_iter().map(|(desk, _)| desk.host).collect();
-            };
-            rhythm.pause(worked, || self.wake_at(now));
-        }
-    }
-
-    /// What was due before now; nothing new is let in.
-    fn do_what_is_due(&mut self, due: Time) {
-        for _ in 0..ROUNDS {
-            let mut worked = false;
-            for (desk, _) in &mut self.0.desks {
-                worked |= desk.carry_out_orders(due);
-                worked |= desk.settle(due);
-            }
-            for domain in 0..self.0.matchmakers.len() {
-                worked |= self.matchmaker_turn(domain, due);
-            }
-            if !worked {
-                return;
-            }
-        }
     }
 
     /// Does what there is to do; says whether there was anything, `None` to stop.

@@ -69,7 +69,7 @@ pub use load::{EmulatedDevices, LagReport, Load, LoadError, LoadReport};
 #[cfg(not(loom))]
 pub use posting::CLASSES_PER_MODEL;
 #[cfg(not(loom))]
-pub use rhythm::forgiven;
+pub use rhythm::{forgiven, wake_up_on_time};
 #[cfg(not(loom))]
 pub use runtime::Runtime;
 #[cfg(not(loom))]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 
-use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Matchmaker, ModelId, Rule, Time};
+use downbeat_sched::{BatchId, CLASS_LIMIT, ClassId, GpuId, Grant, Matchmaker, ModelId, Rule, Time};
 
 use crate::bell::Bell;
 use crate::message::{Dirty, Order, Report};
@@ -44,6 +44,11 @@ const AT_ONCE: usize = 256;
 /// Of reports more: a shard that shares the thread and finds no room for another could not go on.
 const REPORTS_AT_ONCE: usize = 2_048;
 
+/// Batches that start early in one turn. Each costs a shard as much as a full one, so that shards which are to take in
+/// ten million requests a second must not be sent many; and a turn and its answer take tens of microseconds, so that a
+/// few are more than the frontends of a server ask for.
+const EARLY_AT_ONCE: usize = 4;
+
 /// What connects the matchmaker to one shard.
 pub(crate) struct Link {
     pub(crate) orders: Producer<Order>,
@@ -65,6 +70,8 @@ pub(crate) struct Matchmaking {
     commands: Receiver<Command>,
     /// By model: how often it was granted a device. What it posts before it has seen the last grant is of no interest.
     granted: Vec<u32>,
+    /// Grants of which no shard has said yet what came of them.
+    unanswered: usize,
     /// By model: its shard.
     shards: Vec<u16>,
     posting: Posting,
@@ -92,6 +99,7 @@ impl Matchmaking {
             table,
             commands,
             granted: vec![0; models],
+            unanswered: 0,
             shards: vec![0; models],
             posting: Posting::default(),
             lost: Vec::new(),
@@ -141,6 +149,11 @@ impl Matchmaking {
             worked = true;
         }
         worked |= self.grant(now);
+        // A turn that found nothing to do has read all that was posted, and is not late; and with no grant unanswered,
+        // neither are the shards. Otherwise a burst of requests would start one by one before it is read as a whole.
+        if !worked && self.unanswered == 0 {
+            worked |= self.grant_early(now);
+        }
         if worked {
             self.publish();
             self.say_what_is_settled();
@@ -155,12 +168,28 @@ impl Matchmaking {
     fn grant(&mut self, now: Time) -> bool {
         let mut worked = false;
         while let Some(grant) = self.matchmaker.grant(now) {
-            let model = grant.model.0 as usize;
-            self.granted[model] = self.granted[model].wrapping_add(1);
-            self.links[usize::from(self.shards[model])].order(Order::Grant(grant, now));
+            self.send(&grant, now);
             worked = true;
         }
         worked
+    }
+
+    /// Gives away some of the devices that are spare.
+    fn grant_early(&mut self, now: Time) -> bool {
+        let mut worked = false;
+        for _ in 0..EARLY_AT_ONCE {
+            let Some(grant) = self.matchmaker.grant_early(now) else { break };
+            self.send(&grant, now);
+            worked = true;
+        }
+        worked
+    }
+
+    fn send(&mut self, grant: &Grant, now: Time) {
+        let model = grant.model.0 as usize;
+        self.granted[model] = self.granted[model].wrapping_add(1);
+        self.unanswered += 1;
+        self.links[usize::from(self.shards[model])].order(Order::Grant(*grant, now));
     }
 
     fn say_what_is_settled(&mut self) {
@@ -192,11 +221,15 @@ impl Matchmaking {
     fn report(&mut self, link: usize, report: Report) {
         match report {
             Report::Sent { gpu, life, sent, finish_at } => {
+                self.unanswered -= 1;
                 if !self.matchmaker.sent(gpu, life, sent, finish_at) {
                     self.links[link].order(Order::Lost(sent.batch));
                 }
             }
-            Report::Declined { gpu, life } => self.matchmaker.declined(gpu, life),
+            Report::Declined { gpu, life } => {
+                self.unanswered -= 1;
+                self.matchmaker.declined(gpu, life);
+            }
             Report::Finished { gpu, batch, at } => drop(self.matchmaker.finished(gpu, batch, at)),
         }
     }

@@ -88,7 +88,7 @@ pub fn forgiven(due: Time, now: Time, grace: Span) -> Time {
 
 /// Asks the kernel not to delay this thread's timers. It may delay them by 50 us to save wake-ups, which is as long as
 /// some windows. Where this is not possible, the thread wakes up that much later.
-fn wake_up_on_time() {
+pub fn wake_up_on_time() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
 }

@@ -8,7 +8,6 @@ use downbeat_sched::Rule;
 use crate::assembly::Assembly;
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::ensemble::Ensemble;
 use crate::host::Host;
 use crate::pin;
 use crate::rhythm::Rhythm;
@@ -23,7 +22,7 @@ use crate::settings::{RuntimeError, Settings};
 #[derive(Debug)]
 pub struct Runtime<H> {
     control: Control,
-    shards: Vec<JoinHandle<Vec<H>>>,
+    shards: Vec<JoinHandle<H>>,
     matchmakers: Vec<JoinHandle<()>>,
 }
 
@@ -57,20 +56,13 @@ impl<H: Host> Runtime<H> {
             let settings = settings.clone();
             move || Rhythm::new(clock, bell, &settings)
         };
-        if settings.together {
-            let Some((_, bell)) = assembly.desks.first() else { return Err(RuntimeError::Panicked) };
-            let rhythm = rhythm(std::sync::Arc::clone(bell));
-            let all = Ensemble::of(assembly);
-            shards.push(spawn(settings, "scheduler".to_owned(), processors.next(), || all.run(rhythm()))?);
-            return Ok(Runtime { control, shards, matchmakers });
-        }
         for (domain, (part, bell)) in assembly.matchmakers.into_iter().enumerate() {
             let (name, rhythm) = (format!("match-{domain}"), rhythm(bell));
             matchmakers.push(spawn(settings, name, processors.next(), || part.run(rhythm()))?);
         }
         for (index, (desk, bell)) in assembly.desks.into_iter().enumerate() {
             let (name, rhythm) = (format!("shard-{index}"), rhythm(bell));
-            shards.push(spawn(settings, name, processors.next(), || vec![desk.run(rhythm())])?);
+            shards.push(spawn(settings, name, processors.next(), || desk.run(rhythm()))?);
         }
         Ok(Runtime { control, shards, matchmakers })
     }
@@ -82,7 +74,7 @@ impl<H: Host> Runtime<H> {
         let mut panicked = false;
         for thread in self.shards {
             match thread.join() {
-                Ok(these) => hosts.extend(these),
+                Ok(host) => hosts.push(host),
                 Err(_) => panicked = true,
             }
         }

@@ -24,9 +24,6 @@ pub struct Settings {
     pub pin: bool,
     /// How long before its window opens the matchmaker must know of a batch.
     pub notice: Span,
-    /// All shards and matchmakers take turns on one thread: for machines on which threads that hand things to each
-    /// other would cost more than they give.
-    pub together: bool,
     /// What is done late by no more than this counts as done in time. A window can be a microsecond wide, and to give
     /// up its requests because the operating system woke a thread after it would help nobody.
     pub grace: Span,
@@ -44,7 +41,6 @@ impl Default for Settings {
             spin: false,
             pin: false,
             notice: Span::from_micros(200),
-            together: false,
             grace: Span::ZERO,
             on_panic: None,
         }

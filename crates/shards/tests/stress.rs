@@ -198,14 +198,6 @@ fn every_request_leaves_exactly_once_with_threads_that_never_sleep() {
 }
 
 #[test]
-fn every_request_leaves_exactly_once_with_everything_on_one_thread() {
-    stress(4, 2, |settings| {
-        settings.together = true;
-        settings.grace = Span::from_millis(20);
-    });
-}
-
-#[test]
 fn every_request_leaves_exactly_once_where_late_threads_are_forgiven() {
     stress(5, 3, |settings| settings.grace = Span::from_millis(20));
 }

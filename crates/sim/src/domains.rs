@@ -145,7 +145,10 @@ impl<P: Policy> Domains<P> {
                     };
                     out.actions.start(start, requests.iter().copied());
                 }
-                answer @ Action::Answer { .. } => out.actions.push(answer.clone()),
+                &Action::Answer { model, request, outcome } => {
+                    let model = domain.models[model.0 as usize];
+                    out.actions.push(Action::Answer { model, request, outcome });
+                }
                 Action::ArmTimer { at } => {
                     self.timers.remove(&(domain.timer, index));
                     domain.timer = *at;

@@ -5,7 +5,7 @@
 mod tests;
 
 use downbeat_scale::Signals;
-use downbeat_sched::{ClassId, GpuId, ModelId, Rule, Scheduler, Span, Time};
+use downbeat_sched::{ClassId, GpuId, ModelId, PortfolioScheduler, Span, Time};
 
 use crate::autoscale::{Ledger, Tally};
 use crate::devices::Executed;
@@ -22,7 +22,7 @@ const GLANCES: u64 = 5;
 /// run one model only, so that a model's need of devices is that of its classes.
 pub struct LiveCluster {
     simulation: Simulation<LiveBooks>,
-    scheduler: Scheduler,
+    scheduler: PortfolioScheduler,
     now: Time,
     /// The classes that run each model.
     classes: Vec<Vec<ClassId>>,
@@ -67,7 +67,7 @@ impl LiveCluster {
         let books = LiveBooks { ledger: Ledger::new(&empty, 0), models: vec![Counts::default(); models] };
         let mut cluster = LiveCluster {
             simulation: Simulation::new(&empty, seed, books),
-            scheduler: Scheduler::new(Rule::ADAPTIVE, scenario.delays),
+            scheduler: PortfolioScheduler::new(scenario.rule, scenario.delays),
             now: Time::ZERO,
             classes: scenario.models.iter().map(runs).collect(),
             devices: Vec::new(),

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use downbeat_scale::Settings;
-use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, Priority, Span};
+use downbeat_sched::{ClassId, Delays, GpuId, LatencyProfile, Priority, Rule, Span};
 
 use crate::{Cluster, ModelFacts, Quantiles};
 
@@ -45,6 +45,9 @@ pub struct Scenario {
     pub warmup: Span,
     /// What all randomness grows from.
     pub seed: u64,
+    /// The rule that Downbeat's own scheduler follows while nothing is lost: what `spare_devices` selects. Policies that
+    /// name a rule follow theirs.
+    pub rule: Rule,
     /// What a start costs before the device can begin.
     pub delays: Delays,
     /// What is kept of each deadline for the way back; less than any model's SLO.

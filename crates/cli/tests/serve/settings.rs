@@ -51,6 +51,7 @@ fn sample(key: &str) -> (&'static str, &'static str) {
         }
         "profile" | "load_model" => ("[\"/x\", \"/y\"]", "/x,/y"),
         "model_control_mode" => ("\"explicit\"", "explicit"),
+        "spare_devices" => ("\"idle\"", "idle"),
         "log_format" => ("\"json\"", "json"),
         "model_repository" | "cache_dir" | "onnxruntime" | "subclusters" => ("\"/x\"", "/x"),
         "log_level" => ("\"debug\"", "debug"),

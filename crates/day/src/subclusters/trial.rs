@@ -1,6 +1,6 @@
 //! One run of one sub-cluster in the simulator.
 
-use downbeat_sched::{Delays, Priority};
+use downbeat_sched::{Delays, Priority, Rule};
 use downbeat_sim::{
     Arrival, GpuClass, Jitter, Model, ModelReport, PolicyError, PolicySpec, RunReport, Scenario, Span, Until,
 };
@@ -49,6 +49,7 @@ fn scenario(problem: &Problem, subcluster: &Subcluster, count: u32, length: Leng
         warmup,
         seed,
         delays: Delays::default(),
+        rule: Rule::ADAPTIVE,
         response_reserve: Span::ZERO,
         response: None,
         jitter: Jitter::None,

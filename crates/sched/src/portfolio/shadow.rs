@@ -4,10 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::per_model_counts::PerModelCounts;
-use crate::{
-    Action, Actions, BatchId, Delays, Event, GpuId, ID_LIMIT, ModelId, Outcome, Request, RequestId, Rule,
-    Scheduler, Time,
-};
+use crate::{Action, Actions, BatchId, Delays, Event, GpuId, Outcome, Request, Rule, Scheduler, Time};
 
 /// A scheduler that follows one rule throughout, on devices that take as long as their profiles say.
 #[derive(Clone, Debug)]
@@ -16,7 +13,6 @@ pub(super) struct ShadowScheduler {
     finishes: BinaryHeap<Reverse<(Time, GpuId, BatchId)>>,
     timer: Time,
     out: Actions,
-    arrived: u64,
     /// Requests that it lost. What it starts is in time: it starts nothing else, and its devices are never late.
     pub(super) lost: PerModelCounts,
 }
@@ -34,7 +30,6 @@ impl ShadowScheduler {
             finishes: BinaryHeap::new(),
             timer: Time::NEVER,
             out: Actions::new(),
-            arrived: 0,
             lost: PerModelCounts::default(),
         };
         introductions.for_each(|event| shadow.observe(now, event));
@@ -43,10 +38,7 @@ impl ShadowScheduler {
 
     /// A request comes in, as it does to the scheduler that serves.
     pub(super) fn arrive(&mut self, now: Time, request: &Request) {
-        // By its number it is known whose it was, if it is lost.
-        let number = self.arrived * u64::from(ID_LIMIT) + u64::from(request.model.0);
-        self.arrived += 1;
-        self.observe(now, Event::Arrived(Request { id: RequestId(number), ..*request }));
+        self.observe(now, Event::Arrived(*request));
     }
 
     /// Something happens, after all that was due before.
@@ -75,8 +67,8 @@ impl ShadowScheduler {
                 Action::Start(start) => {
                     self.finishes.push(Reverse((start.finish_at, start.gpu, start.batch)));
                 }
-                Action::Answer { request, outcome: Outcome::Expired | Outcome::Overloaded } => {
-                    self.lost.count(ModelId((request.0 % u64::from(ID_LIMIT)) as u32));
+                Action::Answer { model, outcome: Outcome::Expired | Outcome::Overloaded, .. } => {
+                    self.lost.count(*model);
                 }
                 // What could not have been served by any rule is not lost by this one.
                 Action::Answer { .. } => {}

@@ -323,7 +323,7 @@ impl TestCluster {
                     requests = out.requests(start).to_vec();
                     self.check_start(start, &requests);
                 }
-                Action::Answer { request, outcome } => self.move_to(*request, State::Answered(*outcome)),
+                Action::Answer { request, outcome, .. } => self.move_to(*request, State::Answered(*outcome)),
                 Action::ArmTimer { at } => self.timer = *at,
             }
             self.log.push((self.now, action.clone(), requests));

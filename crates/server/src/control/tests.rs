@@ -63,7 +63,9 @@ impl Stage {
         let metrics = Arc::new(Metrics::new().unwrap());
         let switchboard = Switchboard::default();
         // Models and devices on different threads, as on a large machine.
-        let scheduler = SchedulerSettings { delays: Delays::default(), reserve: Span::ZERO, threads: 2 };
+        let rule = downbeat_sched::Rule::ADAPTIVE;
+        let scheduler =
+            SchedulerSettings { rule, delays: Delays::default(), reserve: Span::ZERO, threads: 2 };
         let outbox = Box::new(switchboard.clone());
         let runtime = Runtime::start(Clock::start(), Arc::clone(&metrics), scheduler, outbox).unwrap();
         let (notices, heard) = mpsc::unbounded_channel();

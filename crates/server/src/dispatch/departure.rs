@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use downbeat_oip::{Failure, Reason};
 use downbeat_profile::Span;
-use downbeat_sched::{GpuId, ModelId, Outcome, RequestId, Time};
+use downbeat_sched::{GpuId, ModelId, Outcome, Request, RequestId, Time};
 
 use super::Outputs;
 use super::devices::{Done, Sent};
-use super::dispatcher::{Dispatcher, News};
+use super::dispatcher::Dispatcher;
 use super::instance::{Instance, State};
 use super::job::{Completed, Held, Job};
 use super::stream::Shape;
@@ -77,11 +77,12 @@ impl Dispatcher {
         (held.model, held.running) = (model, false);
         let request = self.request(id, &held.job, model);
         state.jobs.insert(id, held);
-        self.tell(model, News::Arrived(request));
+        self.scheduler.arrived(now, request);
     }
 
     /// A request's device failed. Whether it is to run on another.
-    pub(super) fn lost(&self, model: ModelId, id: RequestId) -> bool {
+    pub(super) fn lost(&self, request: &Request) -> bool {
+        let Request { model, id, .. } = *request;
         let Some(instance) = self.numbers.owner(model) else { return false };
         let mut state = instance.lock();
         let Some(held) = state.held(id, model) else { return false };
@@ -138,7 +139,7 @@ impl Dispatcher {
     /// know before that is certain. What it makes of them after all is dropped.
     pub(super) fn look_after(&self, now: Time, gpu: GpuId) -> Option<Time> {
         let overdue = self.devices.overdue(gpu, now)?;
-        self.tell_late(gpu, overdue.free_at);
+        self.scheduler.late(now, gpu, overdue.free_at);
         for (instance, requests) in overdue.requests {
             let mut state = instance.lock();
             for id in requests {
@@ -149,7 +150,7 @@ impl Dispatcher {
                 let Some(held) = state.jobs.remove(&id) else { continue };
                 // Should the device fail, it is not to run elsewhere.
                 let request = self.request(id, &held.job, held.model);
-                self.tell(held.model, News::Cancelled(request));
+                self.scheduler.cancelled(now, request);
                 let failure = expired(now, &held.job);
                 self.leave(now, &instance, &mut state, held, Err(failure));
             }

@@ -19,6 +19,8 @@ pub(super) struct Sent {
     pub(super) requests: Vec<RequestId>,
     pub(super) start_at: Time,
     pub(super) finish_at: Time,
+    /// Whether it was started because the device was spare.
+    pub(super) early: bool,
 }
 
 /// All devices. Touched once or twice for each batch, never for a request alone.
@@ -131,7 +133,7 @@ impl Devices {
         let at = device.sent.iter().position(|sent| sent.batch == batch)?;
         let sent = device.sent.remove(at)?;
         device.expect();
-        device.meter.busy(busy);
+        device.meter.busy(busy, sent.early);
         device.busy += busy;
         Some(Done { sent, device: Arc::clone(&device.name), class: device.class })
     }

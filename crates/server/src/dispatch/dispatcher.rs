@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crossbeam_channel::Sender;
 use downbeat_oip::Reason;
 use downbeat_profile::{LatencyProfile, Span};
-use downbeat_sched::{BatchId, ClassId, Event, GpuId, ModelId, Need, Request, RequestId, Rule, Time};
-use downbeat_shards::{CLASSES_PER_MODEL, Control, DomainId, Finished, Launch};
+use downbeat_sched::{
+    BatchId, ClassId, Event, GpuId, ModelId, Need, Release, Request, RequestId, Rule, Start, Time,
+};
+use downbeat_shards::CLASSES_PER_MODEL;
 use tokio::sync::oneshot;
 
 use super::devices::{Devices, Sent};
+use super::handle::SchedulerHandle;
 use super::instance::{Instance, Phase};
 use super::job::Held;
 use super::numbers::Numbers;
@@ -19,9 +21,6 @@ use super::scaling::Tally;
 use super::shadow_feed::ShadowFeed;
 use super::{Batch, InstanceId, InstanceSpec, Job, Outputs};
 use crate::metrics::{DeviceMeter, Metrics};
-
-/// All devices are one domain: sub-clusters are classes of devices.
-pub(super) const DOMAIN: DomainId = DomainId(0);
 
 /// Where batches go.
 pub(crate) trait Outbox: Send + Sync {
@@ -54,19 +53,9 @@ pub(crate) enum Command {
     Drain,
 }
 
-/// What a shard is to know.
-#[derive(Debug)]
-pub(super) enum News {
-    Arrived(Request),
-    Cancelled(Request),
-    Finished(Finished),
-}
-
 /// Holds all requests, and carries out what the scheduler decides. See the [module](super).
 pub(crate) struct Dispatcher {
-    pub(super) control: Control,
-    /// By shard.
-    inboxes: Vec<Sender<News>>,
+    pub(super) scheduler: SchedulerHandle,
     instances: RwLock<BTreeMap<InstanceId, Arc<Instance>>>,
     pub(super) numbers: Numbers,
     pub(super) devices: Devices,
@@ -79,15 +68,13 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     pub(super) fn new(
-        control: Control,
-        inboxes: Vec<Sender<News>>,
+        scheduler: SchedulerHandle,
         reserve: Span,
         outbox: Box<dyn Outbox>,
         shadow_feed: ShadowFeed,
     ) -> Dispatcher {
         Dispatcher {
-            control,
-            inboxes,
+            scheduler,
             instances: RwLock::default(),
             numbers: Numbers::default(),
             devices: Devices::default(),
@@ -102,17 +89,17 @@ impl Dispatcher {
     pub(crate) fn handle(&self, now: Time, command: Command) {
         match command {
             Command::Submit { id, job } => self.submit(now, id, job),
-            Command::Cancel { instance, id } => self.cancel(instance, id),
+            Command::Cancel { instance, id } => self.cancel(now, instance, id),
             Command::Finished { gpu, batch, busy, outputs } => {
                 let Some(done) = self.devices.finish(gpu, batch, busy) else { return };
                 // The scheduler first: the device may be waited for.
-                self.tell_finished(gpu, batch, now);
+                self.scheduler.finished(now, gpu, batch);
                 self.answer_batch(now, done, busy, outputs);
             }
             Command::DeviceJoined { gpu, class, name, meter } => {
                 self.devices.join(gpu, class, name, meter);
                 self.shadow_feed.tell(Event::GpuJoined { gpu, class });
-                self.expect_domain(self.control.join(DOMAIN, gpu, class));
+                self.scheduler.join(now, gpu, class);
             }
             Command::DeviceLeft { gpu, settled } => {
                 self.devices.leave(gpu);
@@ -121,7 +108,7 @@ impl Dispatcher {
                     // Nobody needs to wait for it.
                     let _ = settled.map(|settled| settled.send(()));
                 };
-                self.expect_domain(self.control.leave(DOMAIN, gpu, settled));
+                self.scheduler.leave(now, gpu, settled);
             }
             Command::DevicesFailed { gpus } => {
                 for &gpu in &gpus {
@@ -129,7 +116,7 @@ impl Dispatcher {
                     self.shadow_feed.tell(Event::GpuFailed { gpu });
                 }
                 // Also of those that are not known here: one may be joining at this moment, on another thread.
-                self.expect_domain(self.control.fail(DOMAIN, gpus));
+                self.scheduler.fail(now, gpus);
             }
             Command::Deploy { instance, spec } => {
                 if spec.profiles.len() > CLASSES_PER_MODEL {
@@ -173,7 +160,7 @@ impl Dispatcher {
                 state.jobs.insert(id, Held { job, model, running: false, lost: 0 });
                 drop(state);
                 self.shadow_feed.told(now, &request);
-                self.tell(model, News::Arrived(request));
+                self.scheduler.arrived(now, request);
             }
             Err(failure) => {
                 drop(state);
@@ -184,11 +171,11 @@ impl Dispatcher {
         }
     }
 
-    fn cancel(&self, instance: InstanceId, id: RequestId) {
+    fn cancel(&self, now: Time, instance: InstanceId, id: RequestId) {
         let Some(instance) = self.instance(instance) else { return };
         let state = instance.lock();
         if let Some(held) = state.jobs.get(&id) {
-            self.tell(held.model, News::Cancelled(self.request(id, &held.job, held.model)));
+            self.scheduler.cancelled(now, self.request(id, &held.job, held.model));
         }
     }
 
@@ -197,16 +184,16 @@ impl Dispatcher {
     pub(super) fn start(
         &self,
         now: Time,
-        launch: &Launch,
-        requests: &[Request],
+        start: &Start,
+        requests: &[RequestId],
     ) -> Result<Option<Time>, Empty> {
-        let instance = self.numbers.owner(launch.model).ok_or(Empty)?;
+        let instance = self.numbers.owner(start.model).ok_or(Empty)?;
         let (mut ids, mut batch) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
         let mut rows = 0;
         let mut state = instance.lock();
-        for request in requests {
-            let Some(held) = state.held(request.id, launch.model) else { continue };
-            ids.push(request.id);
+        for &request in requests {
+            let Some(held) = state.held(request, start.model) else { continue };
+            ids.push(request);
             rows += held.job.rows;
             batch.push((held.job.rows, Arc::clone(&held.job.inputs)));
             let priority = held.job.priority;
@@ -218,35 +205,36 @@ impl Dispatcher {
         if ids.is_empty() {
             return Err(Empty);
         }
-        instance.meter.released(rows, launch.reason);
+        instance.meter.released(rows, start.reason);
         self.counts.started(rows);
-        let id = launch.batch;
+        let id = start.batch;
         let sent = Sent {
             batch: id,
             instance: Arc::clone(&instance),
-            model: launch.model,
+            model: start.model,
             rows,
             requests: ids,
-            start_at: launch.start_at,
-            finish_at: launch.finish_at,
+            start_at: start.start_at,
+            finish_at: start.finish_at,
+            early: start.reason == Release::Early,
         };
         // Where the device has just failed, the scheduler is about to be told, and will start the batch elsewhere.
-        let look_at = self.devices.send(launch.gpu, sent);
+        let look_at = self.devices.send(start.gpu, sent);
         if look_at.is_none() {
-            self.recall(&instance, requests);
+            self.recall(&instance, start.model, requests);
         } else {
-            let expected = launch.finish_at.since(now);
+            let expected = start.finish_at.since(now);
             let batch = Batch { id, instance: instance.id, rows, expected, requests: batch };
-            self.outbox.send(launch.gpu, batch);
+            self.outbox.send(start.gpu, batch);
         }
         Ok(look_at)
     }
 
     /// Requests have not been sent to their device after all.
-    fn recall(&self, instance: &Instance, requests: &[Request]) {
+    fn recall(&self, instance: &Instance, model: ModelId, requests: &[RequestId]) {
         let mut state = instance.lock();
-        for request in requests {
-            let Some(held) = state.held(request.id, request.model) else { continue };
+        for &request in requests {
+            let Some(held) = state.held(request, model) else { continue };
             let priority = held.job.priority;
             if std::mem::take(&mut held.running) {
                 instance.waits(&mut state, priority);
@@ -259,36 +247,6 @@ impl Dispatcher {
         let tenth = Span::from_nanos(job.due.since(job.arrived).as_nanos() / 10);
         let deadline = job.due - self.reserve.min(tenth);
         Request { id, model, deadline, priority: job.priority, rows: job.rows }
-    }
-
-    /// Tells the shard that a stream is on.
-    pub(super) fn tell(&self, model: ModelId, news: News) {
-        self.tell_shard(self.control.shard_of(model).unwrap_or(0), news);
-    }
-
-    fn tell_finished(&self, gpu: GpuId, batch: BatchId, at: Time) {
-        // Shards number their batches so.
-        let shard = (batch.0 % self.inboxes.len() as u64) as usize;
-        self.tell_shard(shard, News::Finished(Finished { domain: DOMAIN, gpu, batch, at }));
-    }
-
-    /// What is told is bounded by who tells: every request holds a permit.
-    fn tell_shard(&self, shard: usize, news: News) {
-        // It only fails when the server ends.
-        if self.inboxes[shard].send(news).is_ok() {
-            self.control.wake(shard);
-        }
-    }
-
-    pub(super) fn tell_late(&self, gpu: GpuId, free_at: Time) {
-        self.expect_domain(self.control.late(DOMAIN, gpu, free_at));
-    }
-
-    /// There is one, and it ends with the process.
-    fn expect_domain(&self, told: Result<(), downbeat_shards::RuntimeError>) {
-        if let Err(error) = told {
-            tracing::debug!("the scheduler is not told of a change: {error}");
-        }
     }
 
     fn instance(&self, id: InstanceId) -> Option<Arc<Instance>> {
@@ -305,7 +263,7 @@ impl Dispatcher {
 
     /// The devices of a class that the traffic needs, as far as the scheduler can tell.
     pub(crate) fn need(&self, class: ClassId) -> Need {
-        self.control.pressure(DOMAIN, class).map_or_else(|_| Need::default(), |pressure| pressure.need)
+        self.scheduler.need(class)
     }
 
     /// Counts an answer: whether it came late, or why there is none.
@@ -321,7 +279,7 @@ impl Dispatcher {
         let name = classes.iter().find(|(of, _)| *of == class).map_or("?", |(_, name)| name);
         tracing::info!("class {name} follows the rule '{rule}' from now on");
         metrics.follows(name, rule);
-        self.expect_domain(self.control.follow(DOMAIN, class, rule));
+        self.scheduler.follow(class, rule);
     }
 
     /// What happened since the last time this was asked.
@@ -342,17 +300,15 @@ impl Dispatcher {
 
     /// Divides the models anew among the shards, where their traffic has changed.
     pub(crate) fn rebalance(&self) {
-        if self.inboxes.len() > 1 {
-            let moved = self.control.rebalance();
-            if moved > 0 {
-                tracing::debug!(moved, "models were moved between the scheduler's threads");
-            }
+        let moved = self.scheduler.rebalance();
+        if moved > 0 {
+            tracing::debug!(moved, "models were moved between the scheduler's threads");
         }
     }
 
     /// Ends the scheduler's threads.
     pub(super) fn stop(&self) {
-        self.control.stop();
+        self.scheduler.stop();
     }
 
     /// Requests that are in the server.

@@ -5,10 +5,11 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use downbeat_sched::{GpuId, ModelId, Outcome, Request, RequestId, Time};
+use downbeat_sched::{GpuId, ModelId, Outcome, Request, RequestId, Start, Time};
 use downbeat_shards::{Finished, Host, Inlet, Launch};
 
-use super::dispatcher::{Dispatcher, Empty, News};
+use super::dispatcher::{Dispatcher, Empty};
+use super::handle::News;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 
@@ -23,6 +24,8 @@ pub(crate) struct Counter {
     looks: BinaryHeap<Reverse<(Time, GpuId)>>,
     /// Batches of which nothing was left to run.
     empty: Vec<Finished>,
+    /// Kept to be filled again.
+    requests: Vec<RequestId>,
     /// Who is told how late batches start, by which clock.
     lag: Option<(Arc<Metrics>, Clock)>,
 }
@@ -33,7 +36,7 @@ impl Counter {
         inbox: Receiver<News>,
         lag: Option<(Arc<Metrics>, Clock)>,
     ) -> Counter {
-        Counter { dispatcher, inbox, looks: BinaryHeap::new(), empty: Vec::new(), lag }
+        Counter { dispatcher, inbox, looks: BinaryHeap::new(), empty: Vec::new(), requests: Vec::new(), lag }
     }
 }
 
@@ -69,10 +72,13 @@ impl Host for Counter {
         if let Some((metrics, clock)) = &self.lag {
             metrics.scheduling_lag(clock.now().since(launch.decided_at));
         }
-        match self.dispatcher.start(now, launch, requests) {
-            Ok(look_at) => self.looks.extend(look_at.map(|at| Reverse((at, launch.gpu)))),
+        let Launch { domain, batch, model, gpu, start_at, finish_at, rows, reason, .. } = *launch;
+        let start = Start { batch, model, gpu, start_at, finish_at, reason, rows, requests: 0..0 };
+        self.requests.clear();
+        self.requests.extend(requests.iter().map(|request| request.id));
+        match self.dispatcher.start(now, &start, &self.requests) {
+            Ok(look_at) => self.looks.extend(look_at.map(|at| Reverse((at, gpu)))),
             Err(Empty) => {
-                let Launch { domain, gpu, batch, .. } = *launch;
                 self.empty.push(Finished { domain, gpu, batch, at: now });
             }
         }
@@ -83,7 +89,7 @@ impl Host for Counter {
     }
 
     fn lost(&mut self, _: Time, request: &Request) -> bool {
-        self.dispatcher.lost(request.model, request.id)
+        self.dispatcher.lost(request)
     }
 
     fn finish(&mut self, _: Time, _: &Request) {

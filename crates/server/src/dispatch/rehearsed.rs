@@ -6,28 +6,42 @@ use downbeat_profile::Span;
 use downbeat_sched::{Delays, Rule, Time};
 use downbeat_shards::Ensemble;
 
+use super::direct::EventLoop;
 use super::host::Counter;
-use super::runtime::{SchedulerSettings, staff, threads};
+use super::runtime::{Direct, SchedulerSettings, direct, staff, threads};
 use super::{Command, Dispatcher, Outbox, Runtime};
 use crate::clock::Clock;
 
-/// The same shards and matchmaker as on threads, in turns.
+/// A dispatcher whose scheduler takes its turns when a test says so.
 pub(crate) struct Rehearsed {
     pub(crate) dispatcher: Arc<Dispatcher>,
-    ensemble: Ensemble<Counter>,
+    scheduler: Turns,
     now: Time,
 }
 
+/// The scheduler as it runs with one thread, and with several.
+enum Turns {
+    Direct(Box<EventLoop>),
+    Sharded(Ensemble<Counter>),
+}
+
 impl Rehearsed {
-    pub(crate) fn new(delays: Delays, shards: usize, outbox: Box<dyn Outbox>) -> Rehearsed {
-        let settings = SchedulerSettings { delays, reserve: Span::ZERO, threads: 1 };
+    /// A dispatcher with an event loop, or with several shards.
+    pub(crate) fn new(rule: Rule, delays: Delays, shards: usize, outbox: Box<dyn Outbox>) -> Rehearsed {
+        if shards <= 1 {
+            let Direct { dispatcher, inbox, .. } = direct(Span::ZERO, outbox);
+            let event_loop = EventLoop::new(rule, delays, Arc::clone(&dispatcher), inbox, None);
+            return Rehearsed { dispatcher, scheduler: Turns::Direct(Box::new(event_loop)), now: Time::ZERO };
+        }
+        let settings = SchedulerSettings { rule, delays, reserve: Span::ZERO, threads: shards };
         let mut made = None;
-        let ensemble = Ensemble::with_hosts(Rule::ADAPTIVE, &threads(&settings), shards, |control| {
+        let ensemble = Ensemble::with_hosts(rule, &threads(&settings), shards, |control| {
             let staff = staff(control, shards, Span::ZERO, outbox, None);
             made = Some(staff.dispatcher);
             staff.counters
         });
-        Rehearsed { dispatcher: made.unwrap(), ensemble: ensemble.unwrap(), now: Time::ZERO }
+        let scheduler = Turns::Sharded(ensemble.unwrap());
+        Rehearsed { dispatcher: made.unwrap(), scheduler, now: Time::ZERO }
     }
 
     /// The way to the dispatcher, by a clock that somebody sets.
@@ -37,13 +51,26 @@ impl Rehearsed {
 
     /// When there will be something to do.
     pub(crate) fn wake_at(&mut self) -> Time {
-        self.ensemble.wake_at(self.now).max(self.now)
+        let wake_at = match &mut self.scheduler {
+            Turns::Direct(event_loop) => event_loop.wake_at(),
+            Turns::Sharded(ensemble) => ensemble.wake_at(self.now),
+        };
+        wake_at.max(self.now)
     }
 
     /// Does all that there is to do; `false` where there is nothing.
     pub(crate) fn settle(&mut self, now: Time) -> bool {
         self.now = self.now.max(now);
-        self.ensemble.settle(self.now)
+        match &mut self.scheduler {
+            Turns::Direct(event_loop) => {
+                let mut worked = false;
+                while event_loop.turn(self.now) == Some(true) {
+                    worked = true;
+                }
+                worked
+            }
+            Turns::Sharded(ensemble) => ensemble.settle(self.now),
+        }
     }
 
     /// Something happens, with all that follows from it.

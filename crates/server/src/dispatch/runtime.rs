@@ -10,6 +10,8 @@ use downbeat_profile::Span;
 use downbeat_sched::{Delays, RequestId, Rule, Time};
 use downbeat_shards::{Control, RuntimeError, Settings};
 
+use super::direct::{DirectHandle, EventLoop, Inbox};
+use super::handle::{SchedulerHandle, ShardedHandle};
 use super::host::Counter;
 use super::numbers::STREAMS_MAX;
 use super::scaling::Scaling;
@@ -22,11 +24,12 @@ use crate::vital::{end_after_panic, spawn_vital};
 /// How the scheduler is set up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SchedulerSettings {
+    /// The rule that is followed while nothing is lost.
+    pub(crate) rule: Rule,
     pub(crate) delays: Delays,
     /// Kept of every deadline for the way back to the client.
     pub(crate) reserve: Span,
-    /// Models are divided among so many threads, and another one has the devices; 1 for one thread that does
-    /// everything.
+    /// Models are divided among so many threads, and another one has the devices; 1 for an event loop on one thread.
     pub(crate) threads: usize,
 }
 
@@ -63,18 +66,26 @@ impl Runtime {
         settings: SchedulerSettings,
         outbox: Box<dyn Outbox>,
     ) -> Result<Runtime, RuntimeError> {
-        let shards = settings.threads.max(1);
-        let threads = Settings { on_panic: Some(end_after_panic), ..threads(&settings) };
-        let mut made = None;
         let lag = (Arc::clone(&metrics), clock);
-        let counters = |control: &Control| {
-            let staff = staff(control, shards, settings.reserve, outbox, Some(&lag));
-            made = Some((staff.dispatcher, staff.listener));
-            staff.counters
+        let (dispatcher, listener) = if settings.threads <= 1 {
+            let Direct { dispatcher, inbox, listener } = direct(settings.reserve, outbox);
+            let SchedulerSettings { rule, delays, .. } = settings;
+            let event_loop = EventLoop::new(rule, delays, Arc::clone(&dispatcher), inbox, Some(lag));
+            spawn_vital("scheduler", move || event_loop.run(clock))?;
+            (dispatcher, listener)
+        } else {
+            let shards = settings.threads;
+            let threads = Settings { on_panic: Some(end_after_panic), ..threads(&settings) };
+            let mut made = None;
+            let counters = |control: &Control| {
+                let staff = staff(control, shards, settings.reserve, outbox, Some(&lag));
+                made = Some((staff.dispatcher, staff.listener));
+                staff.counters
+            };
+            downbeat_shards::Runtime::start_with(settings.rule, &threads, clock.real(), shards, counters)?;
+            made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?
         };
-        downbeat_shards::Runtime::start_with(Rule::ADAPTIVE, &threads, clock.real(), shards, counters)?;
-        let (dispatcher, listener) = made.ok_or(RuntimeError::Hosts { hosts: 0, shards })?;
-        run_shadows(clock, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
+        run_shadows(clock, settings.rule, settings.delays, listener, &dispatcher, Arc::clone(&metrics))?;
         let watched = Arc::downgrade(&dispatcher);
         spawn_vital("signals", move || watch(clock, &metrics, &watched))?;
         Ok(Runtime::to(dispatcher, clock))
@@ -95,6 +106,20 @@ impl Runtime {
     }
 }
 
+/// A dispatcher, the messages to its event loop, and what its understudies hear.
+pub(super) struct Direct {
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) inbox: Inbox,
+    pub(super) listener: Receiver<ShadowEvent>,
+}
+
+pub(super) fn direct(reserve: Span, outbox: Box<dyn Outbox>) -> Direct {
+    let (handle, inbox) = DirectHandle::new();
+    let (shadow_feed, listener) = ShadowFeed::new();
+    let scheduler = SchedulerHandle::Direct(handle);
+    Direct { dispatcher: Arc::new(Dispatcher::new(scheduler, reserve, outbox, shadow_feed)), inbox, listener }
+}
+
 /// A dispatcher, its place at every shard, and what its understudies hear.
 pub(super) struct Staff {
     pub(super) dispatcher: Arc<Dispatcher>,
@@ -111,7 +136,8 @@ pub(super) fn staff(
 ) -> Staff {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..shards).map(|_| crossbeam_channel::unbounded()).unzip();
     let (shadow_feed, listener) = ShadowFeed::new();
-    let dispatcher = Arc::new(Dispatcher::new(control.clone(), senders, reserve, outbox, shadow_feed));
+    let scheduler = SchedulerHandle::Sharded(ShardedHandle::new(control.clone(), senders));
+    let dispatcher = Arc::new(Dispatcher::new(scheduler, reserve, outbox, shadow_feed));
     let counter = |inbox| Counter::new(Arc::clone(&dispatcher), inbox, lag.cloned());
     let counters = inboxes.into_iter().map(counter).collect();
     Staff { dispatcher, counters, listener }
@@ -122,7 +148,6 @@ pub(super) fn threads(settings: &SchedulerSettings) -> Settings {
         delays: settings.delays,
         models: STREAMS_MAX,
         gpus: GPUS_AT_FIRST,
-        together: settings.threads <= 1,
         grace: GRACE,
         ..Settings::default()
     }

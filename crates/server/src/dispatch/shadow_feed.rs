@@ -38,7 +38,7 @@ pub(super) struct ShadowFeed {
     waiting: AtomicU64,
     arrived: AtomicU64,
     lost: AtomicU64,
-    levels: AtomicU64,
+    priorities: AtomicU64,
 }
 
 impl ShadowFeed {
@@ -50,7 +50,7 @@ impl ShadowFeed {
             waiting: AtomicU64::default(),
             arrived: AtomicU64::default(),
             lost: AtomicU64::default(),
-            levels: AtomicU64::default(),
+            priorities: AtomicU64::default(),
         };
         (shadow_feed, listener)
     }
@@ -58,9 +58,9 @@ impl ShadowFeed {
     /// A request of this priority came in.
     pub(super) fn arrived(&self, priority: Priority) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let level = LossCounts::level(priority);
-        if self.levels.load(Ordering::Relaxed) & level != level {
-            self.levels.fetch_or(level, Ordering::Relaxed);
+        let level = LossCounts::priority(priority);
+        if self.priorities.load(Ordering::Relaxed) & level != level {
+            self.priorities.fetch_or(level, Ordering::Relaxed);
         }
     }
 
@@ -89,7 +89,11 @@ impl ShadowFeed {
 
     fn take_passed(&self) -> LossCounts {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
-        LossCounts { arrived: take(&self.arrived), lost: take(&self.lost), levels: take(&self.levels) }
+        LossCounts {
+            arrived: take(&self.arrived),
+            lost: take(&self.lost),
+            priorities: take(&self.priorities),
+        }
     }
 }
 
@@ -97,6 +101,7 @@ impl ShadowFeed {
 /// it end by a panic, the scheduler follows its own rule.
 pub(super) fn run_shadows(
     clock: Clock,
+    own: Rule,
     delays: Delays,
     listener: Receiver<ShadowEvent>,
     dispatcher: &Arc<Dispatcher>,
@@ -104,7 +109,7 @@ pub(super) fn run_shadows(
 ) -> io::Result<()> {
     let dispatcher = Arc::downgrade(dispatcher);
     let run = move || {
-        let rehearsing = AssertUnwindSafe(|| run(clock, delays, &listener, &dispatcher, &metrics));
+        let rehearsing = AssertUnwindSafe(|| run(clock, own, delays, &listener, &dispatcher, &metrics));
         if catch_unwind(rehearsing).is_err()
             && let Some(dispatcher) = dispatcher.upgrade()
         {
@@ -113,7 +118,7 @@ pub(super) fn run_shadows(
             );
             dispatcher.shadow_feed.awake.store(false, Ordering::Relaxed);
             for (class, _) in metrics.classes() {
-                dispatcher.follow(&metrics, class, Rule::default());
+                dispatcher.follow(&metrics, class, own);
             }
         }
     };
@@ -122,13 +127,14 @@ pub(super) fn run_shadows(
 
 fn run(
     clock: Clock,
+    own: Rule,
     delays: Delays,
     listener: &Receiver<ShadowEvent>,
     dispatcher: &Weak<Dispatcher>,
     metrics: &Metrics,
 ) {
     give_way_to_others();
-    let mut selector = RuleSelector::new(delays);
+    let mut selector = RuleSelector::new(own, delays);
     loop {
         thread::sleep(EVERY);
         let Some(dispatcher) = dispatcher.upgrade() else { return };
@@ -152,11 +158,11 @@ fn take_in(
         tracing::info!(
             "requests come faster than other rules can be tried on them: none is tried for a minute"
         );
-        selector.rest(now + REST, follow);
+        selector.back_off(now + REST, follow);
     }
     // No more than there is: more may come while it is taken in.
     for (at, event) in listener.try_iter().take(listener.len()) {
-        selector.hear(at, &event);
+        selector.observe(at, &event);
     }
     selector.count(shadow_feed.take_passed());
 }
@@ -173,7 +179,7 @@ fn give_way_to_others() {
 #[cfg(test)]
 mod tests {
     use downbeat_sched::{
-        Delays, LossCounts, ModelId, Priority, Request, RequestId, RuleSelector, Span, Time,
+        Delays, LossCounts, ModelId, Priority, Request, RequestId, Rule, RuleSelector, Span, Time,
     };
 
     use super::{MOST_HEARD, Ordering, ShadowFeed, take_in};
@@ -210,7 +216,7 @@ mod tests {
             shadow_feed.told(Time::ZERO, &request(id));
         }
         assert!(listener.len() as u64 <= MOST_HEARD + 1);
-        let mut selector = RuleSelector::new(Delays::default());
+        let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
         shadow_feed.lost.store(MOST_HEARD, Ordering::Relaxed);
         take_in(Time::ZERO, &mut selector, &listener, &shadow_feed, |_, _| ());
         assert!(listener.is_empty());

@@ -9,7 +9,7 @@ use downbeat_shards::RuntimeError;
 
 use super::correction::{Correction, Trial};
 use super::devices::Sent;
-use super::dispatcher::{DOMAIN, Dispatcher};
+use super::dispatcher::Dispatcher;
 use super::instance::{Instance, Phase, State};
 use super::job::Job;
 use super::stream::{Shape, Stream};
@@ -70,10 +70,11 @@ impl Dispatcher {
             let message = "requests of too many different shapes wait at once";
             Failure::new(Reason::Overloaded, message)
         };
-        let model = self.numbers.take(instance, |model| self.control.is_vacant(model)).ok_or_else(crowded)?;
+        let model =
+            self.numbers.take(instance, |model| self.scheduler.is_vacant(model)).ok_or_else(crowded)?;
         let spec = stream.spec(&state.profiles, instance.max_wait);
         let added = Event::ModelAdded { model, spec: spec.clone() };
-        if let Err(error) = self.control.add_model(DOMAIN, model, spec, 0.0) {
+        if let Err(error) = self.scheduler.add_model(model, spec) {
             self.numbers.free(model);
             return Err(Failure::new(Reason::Failed, error.to_string()));
         }
@@ -102,7 +103,7 @@ impl Dispatcher {
     pub(super) fn close_stream(&self, state: &mut State, model: ModelId) {
         let Some(stream) = state.streams.remove(&model) else { return };
         state.forget(&stream.shape, model);
-        self.control.remove_model(model);
+        self.scheduler.remove_model(model);
         if !stream.shape.is_alone() {
             self.shadow_feed.tell(Event::ModelRemoved { model });
         }
@@ -190,7 +191,7 @@ impl Dispatcher {
     }
 
     fn set_profile(&self, model: ModelId, class: ClassId, profile: LatencyProfile) {
-        match self.control.set_profile(model, class, profile.clone()) {
+        match self.scheduler.set_profile(model, class, profile.clone()) {
             Ok(()) => self.shadow_feed.tell(Event::ProfileChanged { model, class, profile }),
             Err(error @ RuntimeError::Classes(_)) => {
                 tracing::warn!("a model is not used on a further class of devices: {error}");
@@ -201,7 +202,7 @@ impl Dispatcher {
 
     /// What waits is started as soon as a device is free: no more requests come that could join.
     pub(super) fn drain(&self, state: &State) {
-        state.streams.keys().for_each(|model| self.control.drain_model(*model));
+        state.streams.keys().for_each(|model| self.scheduler.drain_model(*model));
     }
 
     /// Forgets a model that was withdrawn and has no requests left.

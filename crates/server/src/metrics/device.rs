@@ -8,11 +8,15 @@ use prometheus::{Counter, core::AtomicI64};
 
 use super::DeviceFamilies;
 
+/// The values of label `start`.
+const STARTS: [&str; 2] = ["due", "early"];
+
 /// What is counted of one device.
 #[derive(Debug)]
 pub(crate) struct DeviceMeter {
     up: GenericGauge<AtomicI64>,
-    busy: Counter,
+    /// By batches that were due, and by those that were started because the device was spare.
+    busy: [Counter; 2],
     present: Counter,
 }
 
@@ -28,7 +32,9 @@ impl DeviceFamilies {
             if !stays {
                 // They were made together; none is missing.
                 let _ = self.up.remove_label_values(&labels);
-                let _ = self.busy.remove_label_values(&labels);
+                for start in STARTS {
+                    let _ = self.busy.remove_label_values(&[name, class.as_str(), old, start]);
+                }
                 let _ = self.present.remove_label_values(&labels);
             }
             stays
@@ -44,13 +50,14 @@ impl DeviceMeter {
         let labels = [name, class.as_str(), rank.as_str()];
         DeviceMeter {
             up: families.up.with_label_values(&labels),
-            busy: families.busy.with_label_values(&labels),
+            busy: STARTS.map(|start| families.busy.with_label_values(&[name, class.as_str(), &rank, start])),
             present: families.present.with_label_values(&labels),
         }
     }
 
-    pub(crate) fn busy(&self, span: Span) {
-        self.busy.inc_by(span.as_secs_f64());
+    /// The device computed a batch for so long.
+    pub(crate) fn busy(&self, span: Span, early: bool) {
+        self.busy[usize::from(early)].inc_by(span.as_secs_f64());
     }
 
     pub(crate) fn present(&self, span: Span) {

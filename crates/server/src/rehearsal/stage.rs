@@ -14,7 +14,7 @@ use axum::http::Request;
 use bytes::Bytes;
 use downbeat_profile::{LatencyProfile, Span};
 use downbeat_repository::{ModelDefinition, Repository};
-use downbeat_sched::{ClassId, Delays, Time};
+use downbeat_sched::{ClassId, Delays, Rule, Time};
 use downbeat_shards::forgiven;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
@@ -144,7 +144,9 @@ impl Stage {
         let switchboard = Switchboard::default();
         let delays = Delays { control: Span::from_micros(play.network_us), data: Span::ZERO };
         let shards = random.random_range(1..=3);
-        let scheduler = Rehearsed::new(delays, shards, Box::new(switchboard.clone()));
+        let rule =
+            if random.random_bool(0.5) { Rule::ADAPTIVE } else { Rule::ADAPTIVE.without_early_starts() };
+        let scheduler = Rehearsed::new(rule, delays, shards, Box::new(switchboard.clone()));
         let runtime = scheduler.runtime(Clock::played(clock));
         let (_, standing) = watch::channel(Standing::default());
         let core = Arc::new(Core {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use downbeat_sched::Rule;
 use serde::Deserialize;
 
 use crate::device::DeviceSpec;
@@ -16,6 +17,27 @@ pub enum ModelControl {
     None,
     /// Those that are named; clients load and unload others.
     Explicit,
+}
+
+/// A use for devices that the traffic does not need.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum SpareDevices {
+    /// They are used to answer sooner.
+    Answer,
+    /// They stay idle, so that device time is in proportion to load: for sites that pay for device time or share devices
+    /// with other work.
+    Idle,
+}
+
+impl SpareDevices {
+    /// The rule that the scheduler follows while nothing is lost.
+    pub(crate) fn rule(self) -> Rule {
+        match self {
+            SpareDevices::Answer => Rule::ADAPTIVE,
+            SpareDevices::Idle => Rule::ADAPTIVE.without_early_starts(),
+        }
+    }
 }
 
 /// How log lines look.
@@ -113,6 +135,15 @@ impl Show for ModelControl {
         quoted(match self {
             ModelControl::None => "none",
             ModelControl::Explicit => "explicit",
+        })
+    }
+}
+
+impl Show for SpareDevices {
+    fn show(&self) -> String {
+        quoted(match self {
+            SpareDevices::Answer => "answer",
+            SpareDevices::Idle => "idle",
         })
     }
 }

@@ -111,7 +111,7 @@ impl Single {
         for action in actions.list() {
             match action {
                 Action::Start(start) => self.start(now, domain, start, actions.requests(start)),
-                Action::Answer { request, outcome } => {
+                Action::Answer { request, outcome, .. } => {
                     if let Some(request) = self.waiting.remove(request) {
                         let shard = self.shards[request.model.0 as usize];
                         self.generators[shard].answer(now, request.model, request.id, *outcome);

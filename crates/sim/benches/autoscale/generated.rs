@@ -63,6 +63,7 @@ pub(crate) fn day(seed: u64) -> Scenario {
         warmup: Span::from_millis(1_000),
         seed,
         delays: downbeat_sched::Delays { control: Span::ZERO, data: Span::ZERO },
+        rule: downbeat_sched::Rule::ADAPTIVE,
         response_reserve: Span::ZERO,
         response: None,
         jitter: Jitter::None,

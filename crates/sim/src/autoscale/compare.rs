@@ -146,7 +146,11 @@ impl<'a> Replay<'a> {
     }
 
     fn cluster(&self, gpus: u32) -> Elastic {
-        Elastic::new(&self.roomy, self.seed, self.autoscale.settings.provision, gpus)
+        self.cluster_of(&self.roomy, gpus)
+    }
+
+    fn cluster_of(&self, roomy: &Scenario, gpus: u32) -> Elastic {
+        Elastic::new(roomy, self.seed, self.autoscale.settings.provision, gpus)
     }
 
     fn downbeat(&self, excuses: &[Excuse], on_step: &(dyn Fn() + Sync)) -> Outcome {
@@ -168,14 +172,11 @@ impl<'a> Replay<'a> {
         let percent = 100.0 * target;
         let about = format!("utilisation rule, as for CPUs: GPUs busy {percent:.0} % of the time");
         let rule = Rule::proportional(Measure::Utilisation, target, self.limits());
-        self.under(
-            &format!("utilisation {percent:.0} %"),
-            about,
-            rule,
-            self.gpus_at_first(),
-            excuses,
-            on_step,
-        )
+        let name = format!("utilisation {percent:.0} %");
+        // Batches that start early keep devices busy that the traffic does not need, and this rule would order more.
+        let idle = Scenario { rule: self.roomy.rule.without_early_starts(), ..self.roomy.clone() };
+        let gpus = self.gpus_at_first();
+        self.on(self.cluster_of(&idle, gpus), &name, about, rule, excuses, on_step)
     }
 
     fn queue(&self, target: f64, excuses: &[Excuse], on_step: &(dyn Fn() + Sync)) -> Outcome {
@@ -223,12 +224,24 @@ impl<'a> Replay<'a> {
         &self,
         name: &str,
         about: String,
-        mut rule: Rule,
+        rule: Rule,
         gpus: u32,
         excuses: &[Excuse],
         on_step: &(dyn Fn() + Sync),
     ) -> Outcome {
-        let mut cluster = self.cluster(gpus);
+        self.on(self.cluster(gpus), name, about, rule, excuses, on_step)
+    }
+
+    /// Runs a cluster under a rule.
+    fn on(
+        &self,
+        mut cluster: Elastic,
+        name: &str,
+        about: String,
+        mut rule: Rule,
+        excuses: &[Excuse],
+        on_step: &(dyn Fn() + Sync),
+    ) -> Outcome {
         let mut minutes = Vec::with_capacity(self.minutes());
         let mut changes = Vec::new();
         let mut total = MinuteTotals::default();

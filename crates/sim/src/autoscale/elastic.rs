@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use downbeat_scale::Signals;
-use downbeat_sched::{ClassId, GpuId, ModelId, Rule, Scheduler, Span, Time};
+use downbeat_sched::{ClassId, GpuId, ModelId, PortfolioScheduler, Span, Time};
 
 use super::ledger::Ledger;
 use crate::scenario::Scenario;
@@ -18,7 +18,7 @@ const CLASS: ClassId = ClassId(0);
 #[derive(Clone)]
 pub(super) struct Elastic {
     simulation: Simulation<Ledger>,
-    scheduler: Scheduler,
+    scheduler: PortfolioScheduler,
     now: Time,
     provision: Span,
     /// Those that take work.
@@ -47,7 +47,7 @@ impl Elastic {
         let slots = scenario.cluster().gpus.len();
         let mut elastic = Elastic {
             simulation: Simulation::new(scenario, seed, Ledger::new(scenario, slots)),
-            scheduler: Scheduler::new(Rule::ADAPTIVE, scenario.delays),
+            scheduler: PortfolioScheduler::new(scenario.rule, scenario.delays),
             now: Time::ZERO,
             provision,
             ready: BTreeSet::new(),

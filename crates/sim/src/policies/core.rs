@@ -23,7 +23,7 @@ const TABLE: [Setting; 4] = [
 /// A policy of the scheduler core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CoreSettings {
-    /// The scheduler as it serves: Downbeat's rule with a portfolio of others. It has no settings.
+    /// The scheduler as it serves: the scenario's own rule with a portfolio of others. It has no settings.
     Portfolio,
     /// One rule throughout.
     Fixed(Rule),
@@ -103,7 +103,7 @@ impl CoreSettings {
     pub(super) fn run(&self, name: String, scenario: &Scenario, seed: u64, until: Until) -> RunReport {
         let job = Job { name, scenario, seed, until };
         match *self {
-            CoreSettings::Portfolio => job.run(PortfolioScheduler::new),
+            CoreSettings::Portfolio => job.run(|delays| PortfolioScheduler::new(scenario.rule, delays)),
             CoreSettings::Fixed(rule) => job.run(|delays| Scheduler::new(rule, delays)),
         }
     }

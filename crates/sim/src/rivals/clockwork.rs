@@ -83,7 +83,7 @@ impl Clockwork {
     fn arrived(&mut self, request: &Request, out: &mut Outbox) {
         let Some(queues) = self.models.get_mut(request.model.0 as usize).filter(|queues| queues.deployed())
         else {
-            return expire(request.id, out);
+            return expire(request.model, request.id, out);
         };
         let deadline = queues.push(request);
         if self.waiting.insert(request.model) {

@@ -109,11 +109,11 @@ impl Delayed {
     fn arrived(&mut self, now: Time, request: &Request, out: &mut Outbox) {
         let Some(batcher) = self.models.get_mut(request.model.0 as usize).filter(|model| model.full > 0)
         else {
-            return expire(request.id, out);
+            return expire(request.model, request.id, out);
         };
         if batcher.queue.len() >= batcher.most_waiting {
             let outcome = Outcome::Overloaded;
-            return out.actions.push(Action::Answer { request: request.id, outcome });
+            return out.actions.push(Action::Answer { model: request.model, request: request.id, outcome });
         }
         batcher.queue.push_back(Waiting { id: request.id, since: now });
         self.settle(now, request.model);
@@ -161,7 +161,7 @@ impl Delayed {
         let batcher = &mut self.models[model.0 as usize];
         let Some(timeout) = batcher.timeout else { return };
         while let Some(head) = batcher.queue.front().filter(|head| now.since(head.since) > timeout) {
-            expire(head.id, out);
+            expire(model, head.id, out);
             batcher.queue.pop_front();
         }
     }

@@ -228,7 +228,7 @@ impl Nexus {
     fn route(&mut self, request: Request, out: &mut Outbox) -> Option<GpuId> {
         let Some(served) = self.models.get_mut(request.model.0 as usize).filter(|it| !it.routes.is_empty())
         else {
-            expire(request.id, out);
+            expire(request.model, request.id, out);
             return None;
         };
         let mut chosen = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use downbeat_sched::{Action, Outcome, Request, RequestId, Time};
+use downbeat_sched::{Action, ModelId, Outcome, Request, RequestId, Time};
 
 use crate::Outbox;
 
@@ -49,7 +49,7 @@ impl DeadlineQueue {
     /// Drops the request that is due first.
     pub(super) fn drop_head(&mut self, out: &mut Outbox) {
         if let Some(head) = self.requests.pop_front() {
-            expire(head.id, out);
+            expire(head.model, head.id, out);
         }
     }
 
@@ -68,6 +68,6 @@ impl DeadlineQueue {
 }
 
 /// Answers a request that will not run.
-pub(super) fn expire(request: RequestId, out: &mut Outbox) {
-    out.actions.push(Action::Answer { request, outcome: Outcome::Expired });
+pub(super) fn expire(model: ModelId, request: RequestId, out: &mut Outbox) {
+    out.actions.push(Action::Answer { model, request, outcome: Outcome::Expired });
 }

@@ -133,7 +133,7 @@ impl Shepherd {
 
     fn arrived(&mut self, now: Time, request: Request, out: &mut Outbox) {
         if self.quickest.get(request.model.0 as usize).copied().flatten().is_none() {
-            return expire(request.id, out);
+            return expire(request.model, request.id, out);
         }
         self.enqueue(request);
         self.grown.push(request.model);

@@ -105,6 +105,16 @@ fn devices_that_cannot_be_are_refused() {
         ("gpus = 8", "gpus = 0", "bad.toml:1: gpus must be at least 1 (is 0)"),
         (
             "gpus = 8",
+            "gpus = 8\nspare_devices = \"idel\"",
+            "bad.toml:2: spare_devices \"idel\" is not known; did you mean `idle`?",
+        ),
+        (
+            "gpus = 8",
+            "gpus = 8\nspare_devices = true",
+            "bad.toml:2: spare_devices must be text in quotes (is true)",
+        ),
+        (
+            "gpus = 8",
             "gpus = 8\nfault = [{ gpu = 8, at_s = 1 }]",
             "bad.toml:2: fault.gpu must be at most 7 (is 8)",
         ),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use downbeat_sched::{Delays, GpuId, Span};
+use downbeat_sched::{Delays, GpuId, Rule, Span};
 use toml::Spanned;
 
 use super::check::{LONGEST_S, Least, Place};
@@ -38,6 +38,7 @@ pub(super) fn scenario(text: &str, origin: &Path) -> Result<Scenario, ScenarioEr
         duration,
         warmup,
         seed: seed(&file, &top)?,
+        rule: rule(&file, &top)?,
         delays: Delays {
             control: top.time_or_none("control_delay_us", file.control_delay_us.as_ref(), MICROSECOND)?,
             data: top.time_or_none("data_delay_us", file.data_delay_us.as_ref(), MICROSECOND)?,
@@ -112,6 +113,16 @@ fn seed(file: &ScenarioFile, top: &Place<'_>) -> Result<u64, ScenarioError> {
     let Some(seed) = &file.seed else { return Ok(1) };
     u64::try_from(*seed.get_ref())
         .map_err(|_| top.wrong(seed.span(), format!("seed must be at least 0 (is {})", seed.get_ref())))
+}
+
+/// What becomes of devices that the traffic does not need.
+fn rule(file: &ScenarioFile, top: &Place<'_>) -> Result<Rule, ScenarioError> {
+    let Some(word) = &file.spare_devices else { return Ok(Rule::ADAPTIVE) };
+    match word.get_ref().as_str() {
+        "answer" => Ok(Rule::ADAPTIVE),
+        "idle" => Ok(Rule::ADAPTIVE.without_early_starts()),
+        _ => Err(top.unknown("spare_devices", word, &["answer", "idle"])),
+    }
 }
 
 fn jitter(file: &ScenarioFile, top: &Place<'_>) -> Result<Jitter, ScenarioError> {

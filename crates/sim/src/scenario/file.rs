@@ -18,6 +18,7 @@ pub(super) struct ScenarioFile {
     pub(super) warmup_s: Option<Spanned<f64>>,
     pub(super) seed: Option<Spanned<i64>>,
     pub(super) arrival: Option<Spanned<ArrivalFile>>,
+    pub(super) spare_devices: Option<Spanned<String>>,
     pub(super) control_delay_us: Option<Spanned<f64>>,
     pub(super) data_delay_us: Option<Spanned<f64>>,
     pub(super) response_reserve_us: Option<Spanned<f64>>,

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use downbeat_sched::{ClassId, Delays, Span};
+use downbeat_sched::{ClassId, Delays, Rule, Span};
 use proptest::prelude::*;
 
 use super::{Arrival, GpuClass, Jitter, RateTrace, Scenario};
@@ -37,6 +37,7 @@ fn what_a_file_leaves_out_has_a_default() {
     assert_eq!(scenario.duration, Span::from_millis(12_000));
     assert_eq!(scenario.warmup, Span::from_millis(1_000));
     assert_eq!(scenario.seed, 1);
+    assert_eq!(scenario.rule, Rule::ADAPTIVE);
     assert_eq!(scenario.delays, Delays::default());
     assert_eq!(scenario.response_reserve, Span::ZERO);
     assert_eq!(scenario.jitter, Jitter::None);
@@ -93,6 +94,19 @@ fn every_key_of_the_contract_is_read() {
     assert_eq!(cluster.models[1].slo, Span::from_micros(28_500));
     assert!(cluster.models[0].profiles[0].is_none() && cluster.models[1].profiles[1].is_none());
     assert_eq!(cluster.models[0].profiles[1].as_ref().unwrap().latency(2), Span::from_millis(7));
+}
+
+#[test]
+fn spare_devices_answer_sooner_or_stay_idle() {
+    let of = |word: &str| parsed(&format!("spare_devices = \"{word}\"\n{MINIMAL}"));
+    assert_eq!(of("answer").rule, Rule::ADAPTIVE);
+    assert_eq!(of("idle").rule, Rule::ADAPTIVE.without_early_starts());
+    let own: crate::PolicySpec = "adaptive".parse().unwrap();
+    let [sooner, later] = ["answer", "idle"].map(|word| {
+        let report = own.run(&of(word), 1, crate::Until::End).unwrap();
+        report.models[0].p50_ms
+    });
+    assert!(sooner < 10.0 && later > 15.0, "{sooner} and {later} ms");
 }
 
 #[test]

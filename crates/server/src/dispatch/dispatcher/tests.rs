@@ -1,6 +1,7 @@
 //! The dispatcher in virtual time: no test here waits for anything.
 
 mod shapes;
+mod turns;
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::admission::Admission;
 use crate::answers::due;
 use crate::dispatch::{Completed, Rehearsed};
 use crate::intake::DEFAULT_PRIORITY;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ModelMeter};
 
 const CLASS: ClassId = ClassId(0);
 const MODEL: InstanceId = InstanceId(7);
@@ -36,6 +37,9 @@ impl Outbox for Sink {
         self.batches.lock().unwrap().push((gpu, batch));
     }
 }
+
+/// Most tests are about batches that wait for their window, which those on spare devices do not.
+const IDLE: Rule = Rule::ADAPTIVE.without_early_starts();
 
 /// A dispatcher with one model of l(b) = b + 9 ms, as long as nothing else is said.
 struct Stage {
@@ -61,9 +65,19 @@ impl Stage {
     }
 
     fn with_spec(gpus: u32, queue_limit: usize, open: bool) -> Stage {
+        Stage::of(1, IDLE, gpus, |meter| InstanceSpec {
+            profiles: vec![(CLASS, LatencyProfile::linear(1.0, 9.0, 8).unwrap())],
+            open,
+            queue_limit,
+            max_wait: Span::MAX,
+            meter,
+        })
+    }
+
+    fn of(shards: usize, rule: Rule, gpus: u32, spec: impl FnOnce(Arc<ModelMeter>) -> InstanceSpec) -> Stage {
         let sink = Sink::default();
         let mut stage = Stage {
-            scheduler: Rehearsed::new(Delays::default(), 1, Box::new(sink.clone())),
+            scheduler: Rehearsed::new(rule, Delays::default(), shards, Box::new(sink.clone())),
             sink,
             metrics: Metrics::new().unwrap(),
             admission: Admission::new(1 << 20),
@@ -72,13 +86,7 @@ impl Stage {
         for gpu in 0..gpus {
             stage.join(gpu);
         }
-        let spec = InstanceSpec {
-            profiles: vec![(CLASS, LatencyProfile::linear(1.0, 9.0, 8).unwrap())],
-            open,
-            queue_limit,
-            max_wait: Span::MAX,
-            meter: stage.metrics.model("m", "1", Span::from_millis(100)),
-        };
+        let spec = spec(stage.metrics.model("m", "1", Span::from_millis(100)));
         stage.scheduler.handle(Time::ZERO, Command::Deploy { instance: MODEL, spec });
         stage
     }
@@ -100,6 +108,13 @@ impl Stage {
         self.submit_at(DEFAULT_PRIORITY, now, within_ms, columns)
     }
 
+    /// A request of one row, in which the scheduler has not taken a turn since.
+    fn submit_only(&mut self, now: Time, within_ms: u64) -> Receiver<Result<Completed, Failure>> {
+        let (id, job, answer) = self.job(DEFAULT_PRIORITY, now, within_ms, 4);
+        self.scheduler.dispatcher.handle(now, Command::Submit { id, job });
+        answer
+    }
+
     fn submit_at(
         &mut self,
         priority: Priority,
@@ -107,6 +122,18 @@ impl Stage {
         within_ms: u64,
         columns: u64,
     ) -> (RequestId, Receiver<Result<Completed, Failure>>) {
+        let (id, job, answer) = self.job(priority, now, within_ms, columns);
+        self.scheduler.handle(now, Command::Submit { id, job });
+        (id, answer)
+    }
+
+    fn job(
+        &mut self,
+        priority: Priority,
+        now: Time,
+        within_ms: u64,
+        columns: u64,
+    ) -> (RequestId, Job, Receiver<Result<Completed, Failure>>) {
         let (reply, answer) = oneshot::channel();
         let data = Bytes::from(vec![self.next as u8; columns as usize]);
         let input = Tensor { name: "x".to_owned(), datatype: DataType::Uint8, shape: vec![1, columns], data };
@@ -122,8 +149,7 @@ impl Stage {
             reply,
             permit: self.admission.admit(columns).unwrap(),
         };
-        self.scheduler.handle(now, Command::Submit { id, job });
-        (id, answer)
+        (id, job, answer)
     }
 
     /// Lets time pass up to and including `until`, as the runtime would.

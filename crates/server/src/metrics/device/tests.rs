@@ -14,7 +14,7 @@ fn a_device_that_comes_back_under_another_rank_is_counted_once() {
     let up: Vec<&str> = text.lines().filter(|line| line.starts_with("downbeat_device_up{")).collect();
     assert_eq!(up, [r#"downbeat_device_up{class="cpu",device="cpu:0",rank="3"} 1"#]);
     // Whoever still holds the old one does no harm.
-    first.busy(Span::from_millis(1));
+    first.busy(Span::from_millis(1), false);
     assert!(!metrics.render().contains(r#"rank="0""#));
 }
 

@@ -73,6 +73,7 @@ fn draw_any(dice: &mut Dice, name: String) -> (Steps, Scenario) {
         warmup: Span::from_secs_f64(1.0),
         seed: 1,
         delays: Default::default(),
+        rule: downbeat_sched::Rule::ADAPTIVE,
         response_reserve: Span::ZERO,
         response: None,
         jitter: Jitter::None,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use downbeat_sched::{ClassId, Request, RequestId, Span, Time};
+use downbeat_sched::{ClassId, ModelId, Request, RequestId, Span, Time};
 
 use super::super::queue::expire;
 use super::estimate::Estimate;
@@ -33,6 +33,7 @@ struct Requests {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     id: RequestId,
+    model: ModelId,
     deadline: Time,
     /// Sent to a device; another class may still have it ahead of its place.
     taken: bool,
@@ -127,7 +128,12 @@ impl ModelQueues {
     /// Adds a request to every queue; returns when it must have finished.
     pub(super) fn push(&mut self, request: &Request) -> Time {
         let deadline = request.deadline - self.buffer;
-        self.requests.waiting.push_back(Waiting { id: request.id, deadline, taken: false });
+        self.requests.waiting.push_back(Waiting {
+            id: request.id,
+            model: request.model,
+            deadline,
+            taken: false,
+        });
         self.requests.arrived += 1;
         deadline
     }
@@ -220,7 +226,7 @@ impl ModelQueues {
     fn pop(&mut self, out: &mut Outbox) {
         let Some(head) = self.requests.waiting.pop_front() else { return };
         if !head.taken {
-            expire(head.id, out);
+            expire(head.model, head.id, out);
         }
         let next = self.requests.first + 1;
         for queue in self.classes.iter_mut().flatten().flat_map(|class| &mut class.queues) {
