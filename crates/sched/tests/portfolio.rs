@@ -126,9 +126,9 @@ impl World {
         self.run(|now, event, out| scheduler.handle(now, event, out))
     }
 
-    fn company(&self) -> Result {
-        let mut company = PortfolioScheduler::new(Rule::ADAPTIVE, Delays::default());
-        self.run(|now, event, out| company.handle(now, event, out))
+    fn portfolio(&self) -> Result {
+        let mut portfolio = PortfolioScheduler::new(Rule::ADAPTIVE, Delays::default());
+        self.run(|now, event, out| portfolio.handle(now, event, out))
     }
 }
 
@@ -137,28 +137,31 @@ fn long_and_short(priorities: u8) -> World {
 }
 
 #[test]
-fn who_loses_fewer_is_followed() {
+fn the_rule_that_loses_fewer_is_followed() {
     let world = long_and_short(1);
     let most_lost = |result: Result| result.lost_at_last.into_iter().max().unwrap_or(0);
     let [own, deferred] = [Rule::ADAPTIVE, Rule::DEFERRED].map(|rule| most_lost(world.alone(rule)));
     assert!(3 * deferred < 2 * own, "{own} lost, and {deferred} by deferral: there is not much to learn");
-    let company = most_lost(world.company());
-    assert!(company < (own + deferred) / 2, "{company} lost; {own} by the own rule, {deferred} by deferral");
+    let portfolio = most_lost(world.portfolio());
+    assert!(
+        portfolio < (own + deferred) / 2,
+        "{portfolio} lost; {own} by the own rule, {deferred} by deferral"
+    );
 }
 
 #[test]
 fn the_same_events_give_the_same_decisions() {
     let world = long_and_short(1);
-    assert_eq!(world.company(), world.company());
+    assert_eq!(world.portfolio(), world.portfolio());
 }
 
 #[test]
-fn where_nothing_is_lost_the_own_rule_is_followed_and_nobody_rehearses() {
+fn where_nothing_is_lost_the_own_rule_is_followed_and_no_shadow_runs() {
     let mut world = long_and_short(1);
     world.models.iter_mut().for_each(|(.., rate)| *rate *= 0.1);
-    let company = world.company();
-    assert_eq!(company.lost, 0);
-    assert_eq!(company, world.alone(Rule::ADAPTIVE));
+    let portfolio = world.portfolio();
+    assert_eq!(portfolio.lost, 0);
+    assert_eq!(portfolio, world.alone(Rule::ADAPTIVE));
     let mut watched = Watched::new();
     world.run(|now, event, out| {
         watched.handle(now, event, out);
@@ -169,9 +172,9 @@ fn where_nothing_is_lost_the_own_rule_is_followed_and_nobody_rehearses() {
 #[test]
 fn where_there_are_several_levels_the_own_rule_is_followed() {
     let world = long_and_short(2);
-    let company = world.company();
-    assert!(company.lost > 0);
-    assert_eq!(company, world.alone(Rule::ADAPTIVE));
+    let portfolio = world.portfolio();
+    assert!(portfolio.lost > 0);
+    assert_eq!(portfolio, world.alone(Rule::ADAPTIVE));
 }
 
 /// Requests of one priority.
@@ -232,7 +235,7 @@ impl Watched {
 }
 
 #[test]
-fn whoever_goes_to_rest_leaves_the_own_rule_behind() {
+fn when_shadows_back_off_the_own_rule_is_followed() {
     let mut watched = Watched::who_follows_another();
     watched.selector.back_off(watched.now, |class, rule| watched.followed.push((class, rule)));
     assert_eq!(watched.followed, [(CLASS, Rule::ADAPTIVE)]);
@@ -275,7 +278,7 @@ fn two_priorities_are_told_from_one_whichever_they_are() {
 
 /// Five seconds, and ten.
 #[test]
-fn seconds_after_the_last_loss_the_own_rule_is_followed_and_then_nobody_rehearses() {
+fn seconds_after_the_last_loss_the_own_rule_is_followed_and_then_no_shadow_runs() {
     let mut watched = Watched::who_follows_another();
     watched.pass(5, 0, one_level());
     assert_eq!(watched.followed, []);
@@ -297,7 +300,7 @@ fn on_a_class_without_devices_the_own_rule_is_followed() {
 }
 
 #[test]
-fn who_was_woken_before_there_was_a_device_learns_all_the_same() {
+fn shadows_that_start_before_there_is_a_device_learn_all_the_same() {
     let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
     let mut lead = Scheduler::new(Rule::ADAPTIVE, Delays::default());
     let mut followed = Vec::new();
@@ -314,20 +317,20 @@ fn who_was_woken_before_there_was_a_device_learns_all_the_same() {
     assert!(followed.contains(&(CLASS, Rule::DEFERRED)), "{followed:?}");
 }
 
-/// RuleSelector that have heard of one model and one device, and requests for it at twice the rate that it can take.
-struct Rehearsal {
+/// A selector that knows of one model and one device, and requests for it at twice the rate that it can take.
+struct Trial {
     selector: RuleSelector,
     now: Time,
     next: u64,
 }
 
-impl Rehearsal {
-    fn new() -> Rehearsal {
+impl Trial {
+    fn new() -> Trial {
         let mut selector = RuleSelector::new(Rule::ADAPTIVE, Delays::default());
         let spec = ModelSpec::new([(CLASS, LatencyProfile::linear(1.0, 5.0, 1).unwrap())]);
         selector.observe(Time::ZERO, &Event::ModelAdded { model: ModelId(0), spec });
         selector.observe(Time::ZERO, &Event::GpuJoined { gpu: GpuId(0), class: CLASS });
-        Rehearsal { selector, now: Time::ZERO, next: 0 }
+        Trial { selector, now: Time::ZERO, next: 0 }
     }
 
     fn run(&mut self, seconds: u64, lost_of_a_hundred: u64) {
@@ -350,31 +353,31 @@ impl Rehearsal {
 }
 
 #[test]
-fn they_are_woken_by_losses_and_go_to_sleep_when_it_is_calm() {
-    let mut rehearsal = Rehearsal::new();
-    rehearsal.run(5, 0);
-    assert!(!rehearsal.selector.is_active());
-    rehearsal.run(1, 5);
-    assert!(rehearsal.selector.is_active());
-    rehearsal.run(60, 5);
-    assert!(rehearsal.selector.is_active());
-    rehearsal.selector.observe(rehearsal.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
-    rehearsal.selector.observe(rehearsal.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
-    rehearsal.run(60, 0);
-    assert!(!rehearsal.selector.is_active());
+fn shadows_start_with_losses_and_stop_when_it_is_calm() {
+    let mut trial = Trial::new();
+    trial.run(5, 0);
+    assert!(!trial.selector.is_active());
+    trial.run(1, 5);
+    assert!(trial.selector.is_active());
+    trial.run(60, 5);
+    assert!(trial.selector.is_active());
+    trial.selector.observe(trial.now, &Event::GpuJoined { gpu: GpuId(1), class: CLASS });
+    trial.selector.observe(trial.now, &Event::GpuJoined { gpu: GpuId(2), class: CLASS });
+    trial.run(60, 0);
+    assert!(!trial.selector.is_active());
 }
 
 #[test]
-fn whoever_cannot_keep_up_rests() {
-    let mut rehearsal = Rehearsal::new();
-    rehearsal.run(5, 5);
-    let until = rehearsal.now + Span::from_millis(10_000);
-    rehearsal.selector.back_off(until, |_, _| ());
-    assert!(!rehearsal.selector.is_active());
-    rehearsal.run(9, 5);
-    assert!(!rehearsal.selector.is_active());
-    rehearsal.run(2, 5);
-    assert!(rehearsal.selector.is_active());
+fn shadows_that_cannot_keep_up_back_off() {
+    let mut trial = Trial::new();
+    trial.run(5, 5);
+    let until = trial.now + Span::from_millis(10_000);
+    trial.selector.back_off(until, |_, _| ());
+    assert!(!trial.selector.is_active());
+    trial.run(9, 5);
+    assert!(!trial.selector.is_active());
+    trial.run(2, 5);
+    assert!(trial.selector.is_active());
 }
 
 #[test]

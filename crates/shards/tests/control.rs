@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use downbeat_sched::{
-    ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, RULES, Request, RequestId, Rule,
-    Span, Time,
+    ALTERNATIVES, ClassId, GpuId, LatencyProfile, ModelId, ModelSpec, Outcome, Priority, Request, RequestId,
+    Rule, Span, Time,
 };
 use downbeat_shards::{DomainId, Ensemble, Finished, Host, Inlet, Launch, Settings};
 use rand::{RngExt, SeedableRng};
@@ -185,7 +185,7 @@ fn the_rule_that_a_class_is_to_follow_is_on_the_board() {
     let mut stage = Stage::new(3);
     let followed = |stage: &Stage| stage.ensemble.control().pressure(DOMAIN, CLASS).unwrap().rule;
     assert_eq!(followed(&stage), Rule::ADAPTIVE);
-    for rule in RULES {
+    for rule in ALTERNATIVES {
         stage.ensemble.control().follow(DOMAIN, CLASS, rule).unwrap();
         stage.settle();
         assert_eq!(followed(&stage), rule);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{ClassId, Event, GpuId, ID_LIMIT, ModelId, ModelSpec};
 
-/// Models and devices, kept while nobody rehearses, so that an shadow can begin at any time.
+/// The models and devices that there are, so that a shadow can start at any time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClusterSnapshot {
     models: BTreeMap<ModelId, ModelSpec>,

@@ -98,12 +98,12 @@ impl Dispatcher {
             }
             Command::DeviceJoined { gpu, class, name, meter } => {
                 self.devices.join(gpu, class, name, meter);
-                self.shadow_feed.tell(Event::GpuJoined { gpu, class });
+                self.shadow_feed.change(Event::GpuJoined { gpu, class });
                 self.scheduler.join(now, gpu, class);
             }
             Command::DeviceLeft { gpu, settled } => {
                 self.devices.leave(gpu);
-                self.shadow_feed.tell(Event::GpuLeft { gpu });
+                self.shadow_feed.change(Event::GpuLeft { gpu });
                 let settled = move || {
                     // Nobody needs to wait for it.
                     let _ = settled.map(|settled| settled.send(()));
@@ -113,7 +113,7 @@ impl Dispatcher {
             Command::DevicesFailed { gpus } => {
                 for &gpu in &gpus {
                     self.devices.fail(gpu);
-                    self.shadow_feed.tell(Event::GpuFailed { gpu });
+                    self.shadow_feed.change(Event::GpuFailed { gpu });
                 }
                 // Also of those that are not known here: one may be joining at this moment, on another thread.
                 self.scheduler.fail(now, gpus);
@@ -159,7 +159,7 @@ impl Dispatcher {
                 let request = self.request(id, &job, model);
                 state.jobs.insert(id, Held { job, model, running: false, lost: 0 });
                 drop(state);
-                self.shadow_feed.told(now, &request);
+                self.shadow_feed.request(now, &request);
                 self.scheduler.arrived(now, request);
             }
             Err(failure) => {

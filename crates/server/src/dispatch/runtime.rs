@@ -106,7 +106,7 @@ impl Runtime {
     }
 }
 
-/// A dispatcher, the messages to its event loop, and what its understudies hear.
+/// A dispatcher, the messages to its event loop, and what its shadows learn.
 pub(super) struct Direct {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) inbox: Inbox,
@@ -120,7 +120,7 @@ pub(super) fn direct(reserve: Span, outbox: Box<dyn Outbox>) -> Direct {
     Direct { dispatcher: Arc::new(Dispatcher::new(scheduler, reserve, outbox, shadow_feed)), inbox, listener }
 }
 
-/// A dispatcher, its place at every shard, and what its understudies hear.
+/// A dispatcher, its place at every shard, and what its shadows learn.
 pub(super) struct Staff {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) counters: Vec<Counter>,

@@ -80,7 +80,7 @@ impl Dispatcher {
         }
         // Of those for a single request there can be as many as there are requests.
         if !stream.shape.is_alone() {
-            self.shadow_feed.tell(added);
+            self.shadow_feed.change(added);
         }
         state.lead(stream.shape.clone(), model);
         state.streams.insert(model, stream);
@@ -105,7 +105,7 @@ impl Dispatcher {
         state.forget(&stream.shape, model);
         self.scheduler.remove_model(model);
         if !stream.shape.is_alone() {
-            self.shadow_feed.tell(Event::ModelRemoved { model });
+            self.shadow_feed.change(Event::ModelRemoved { model });
         }
         self.numbers.free(model);
     }
@@ -192,7 +192,7 @@ impl Dispatcher {
 
     fn set_profile(&self, model: ModelId, class: ClassId, profile: LatencyProfile) {
         match self.scheduler.set_profile(model, class, profile.clone()) {
-            Ok(()) => self.shadow_feed.tell(Event::ProfileChanged { model, class, profile }),
+            Ok(()) => self.shadow_feed.change(Event::ProfileChanged { model, class, profile }),
             Err(error @ RuntimeError::Classes(_)) => {
                 tracing::warn!("a model is not used on a further class of devices: {error}");
             }

@@ -14,12 +14,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 struct Plenty;
 
 impl Outlook for Plenty {
-    fn room(&self, _: ClassId, _: Priority, _: Need) -> Room {
+    fn room(&self, _: ClassId, _: Priority) -> Room {
         Room { headroom: 1.3, ..Room::default() }
-    }
-
-    fn longest(&self, _: ClassId) -> Span {
-        Span::MAX
     }
 
     fn head_start(&self, _: ClassId, _: Span, _: Need) -> Span {

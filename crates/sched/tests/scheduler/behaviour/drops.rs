@@ -51,7 +51,6 @@ fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
             allowance: span(slo_ms),
             dispersion: 1.0,
             room: Room { headroom: 1.0, rule: Rule::DEFERRED, ..Room::default() },
-            longest: Span::MAX,
         };
         assert_eq!(Traffic { room: Room { rule: DEFERRED, ..traffic.room }, ..traffic }.target(), 1);
         traffic.target()
@@ -78,7 +77,6 @@ fn headroom_drop_aims_at_the_smallest_batch_that_keeps_up() {
             allowance,
             dispersion: 1.0,
             room: Room { headroom, ..Room::default() },
-            longest: Span::MAX,
         }
         .target()
     };
