@@ -133,7 +133,7 @@ pub(super) struct EventLoop {
     removed: Vec<ModelId>,
     /// Classes below this have had a device.
     classes: u16,
-    /// Who is told how late batches start, by which clock.
+    /// The metrics that count how late batches start, and the clock by which that is told.
     lag: Option<(Arc<Metrics>, Clock)>,
 }
 

@@ -115,7 +115,7 @@ fn seed(file: &ScenarioFile, top: &Place<'_>) -> Result<u64, ScenarioError> {
         .map_err(|_| top.wrong(seed.span(), format!("seed must be at least 0 (is {})", seed.get_ref())))
 }
 
-/// What becomes of devices that the traffic does not need.
+/// The rule that uses devices as `spare_devices` says.
 fn rule(file: &ScenarioFile, top: &Place<'_>) -> Result<Rule, ScenarioError> {
     let Some(word) = &file.spare_devices else { return Ok(Rule::ADAPTIVE) };
     match word.get_ref().as_str() {
