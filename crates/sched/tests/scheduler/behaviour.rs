@@ -3,6 +3,7 @@
 mod classes;
 mod devices;
 mod drops;
+mod early_starts;
 mod models;
 mod needs;
 mod priorities;

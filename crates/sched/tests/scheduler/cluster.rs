@@ -102,6 +102,11 @@ impl TestCluster {
         }
     }
 
+    /// The same cluster, whose models make an offer for every request.
+    pub(crate) fn with_all_updates(self) -> Self {
+        TestCluster { scheduler: self.scheduler.with_all_updates(), ..self }
+    }
+
     pub(crate) fn add_model(&mut self, model: ModelId, spec: ModelSpec) {
         self.models.insert(model, spec.profiles.iter().cloned().collect());
         self.default_priorities.insert(model, spec.default_priority);

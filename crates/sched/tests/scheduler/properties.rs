@@ -132,6 +132,47 @@ proptest! {
     }
 }
 
+/// One model on two devices, with more or less traffic than they can take.
+fn one_model(mut cluster: TestCluster, seed: u64) -> TestCluster {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    cluster.add_model(ModelId(0), random_spec(&mut random, 1));
+    (0..2).for_each(|gpu| cluster.join(GpuId(gpu), ClassId(0)));
+    let pause_us = random.random_range(50..5_000);
+    for id in 0..random.random_range(50..400) {
+        cluster.run_until(cluster.now + Span::from_micros(random.random_range(0..pause_us)));
+        let deadline = cluster.now + Span::from_micros(random.random_range(500..60_000));
+        let (id, model, priority) = (RequestId(id), ModelId(0), Priority(1));
+        cluster.arrive(Request { id, model, deadline, priority, rows: 1 });
+    }
+    cluster.drain();
+    cluster
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The timer may be asked for more often: nothing else differs. (Other drop rules plan when an offer is made.)
+    #[test]
+    fn requests_that_join_a_batch_in_silence_change_nothing_where_there_is_one_model(seed: u64) {
+        let rule = Rule::DEFERRED.with_drop(DropRule::Timeout);
+        let deeds = |cluster: TestCluster| -> Vec<_> {
+            let is_deed = |(_, action, _): &(Time, Action, Vec<RequestId>)| {
+                !matches!(action, Action::ArmTimer { .. })
+            };
+            cluster.log.into_iter().filter(is_deed).collect()
+        };
+        let silent = one_model(TestCluster::new(rule, Delays::default()), seed);
+        let told = one_model(TestCluster::new(rule, Delays::default()).with_all_updates(), seed);
+        prop_assert_eq!(deeds(silent), deeds(told));
+    }
+
+    #[test]
+    fn where_spare_devices_stay_idle_nothing_starts_early(seed: u64) {
+        let cluster = live(&[Rule::ADAPTIVE.without_early_starts()], seed, 3, 6);
+        prop_assert!(cluster.started().iter().all(|batch| batch.reason != Release::Early));
+    }
+}
+
 /// Any event at all, however absurd.
 fn any_event() -> impl Strategy<Value = Event> {
     let edge = prop_oneof![Just(0u64), 0u64..50_000_000, Just(u64::MAX - 1), Just(u64::MAX)];

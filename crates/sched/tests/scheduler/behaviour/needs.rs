@@ -17,7 +17,8 @@ fn traffic(rows: u32, gap_ms: f64) -> TestCluster {
 }
 
 fn is_near(needed: f64, expected: f64) -> bool {
-    (needed / expected - 1.0).abs() < 0.03
+    // Rates are means over about a second, of which the oldest fifteenth comes and goes at once.
+    (needed / expected - 1.0).abs() < 0.07
 }
 
 /// A row every millisecond: 8 rows can be gathered and run in 21 ms, 8 + 5 + 8 = 21, and keep a device for 13 ms.

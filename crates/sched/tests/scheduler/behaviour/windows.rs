@@ -299,8 +299,7 @@ fn guarded_deferral_without_a_factor_is_the_papers_rule() {
     }
 }
 
-/// A timer is used up by firing. A clock that fires it at 3 instead of 5 must be asked for 5 again, or nobody wakes the
-/// scheduler.
+/// A timer is used up by firing. A clock that fires it too early must be asked again, or nobody wakes the scheduler.
 #[test]
 fn a_timer_that_fires_early_is_armed_again() {
     let mut scheduler = Scheduler::new(DEFERRED, Delays::default());
@@ -310,8 +309,12 @@ fn a_timer_that_fires_early_is_armed_again() {
     scheduler.handle(at(0.0), Event::ModelAdded { model, spec: on_class_0(1.0, 5.0, 32) }, &mut out);
     scheduler.handle(at(0.0), Event::GpuJoined { gpu: GpuId(0), class: ClassId(0) }, &mut out);
     scheduler.handle(at(0.0), Event::Arrived(request), &mut out);
-    assert_eq!(out.list(), [Action::ArmTimer { at: at(5.0) }]);
+    let armed = out.list().to_vec();
+    assert!(
+        matches!(armed[..], [Action::ArmTimer { at: then }] if at(1.0) < then && then <= at(5.0)),
+        "{armed:?}"
+    );
     out.clear();
-    scheduler.handle(at(3.0), Event::Timer, &mut out);
-    assert_eq!(out.list(), [Action::ArmTimer { at: Time::ZERO + span(5.0) }]);
+    scheduler.handle(at(1.0), Event::Timer, &mut out);
+    assert_eq!(out.list(), armed);
 }
