@@ -303,6 +303,8 @@ impl Model {
         delays: &Delays,
         mut each: impl FnMut(Ticket, Priority, u32),
     ) -> Option<Candidate> {
+        // What was offered is withdrawn with the grant: whoever comes next joins nothing.
+        self.silent.rows = 0;
         let index = self.deployments.iter().position(|deployment| deployment.class == class)?;
         let candidate = match self.whole_on_idle(now, free_at, delays) {
             Some(candidate) => candidate,

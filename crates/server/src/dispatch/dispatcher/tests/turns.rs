@@ -35,6 +35,20 @@ fn a_single_request_starts_at_once_on_an_idle_server_unless_spare_devices_stay_i
     }
 }
 
+/// A request that comes before the window of an earlier one would have opened does not join that one, which has started.
+#[test]
+fn requests_that_come_one_after_the_other_on_an_idle_server_start_at_once() {
+    for shards in [1, 2] {
+        let mut stage = stage(shards, Rule::ADAPTIVE, 4);
+        for request in 0..20 {
+            let (_, mut answer) = stage.submit(ms(15 * request), 100, 4);
+            assert_eq!(stage.sent().len() as u64, request + 1, "with {shards} shards");
+            stage.finish(ms(15 * request + 10), request as usize, 10);
+            assert!(answer.try_recv().unwrap().is_ok());
+        }
+    }
+}
+
 #[test]
 fn requests_that_wait_for_the_scheduler_are_batched_before_any_of_them_starts_early() {
     for shards in [1, 2] {
