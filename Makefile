@@ -4,7 +4,10 @@ CARGO ?= cargo
 PYTHON ?= python3
 # Tools that set-up builds go here, not into the user's home.
 TOOLS := $(CURDIR)/.tools
-export PATH := $(TOOLS)/bin:$(PATH)
+# What takes minutes to build goes into a cache that all clones share, by version.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/downbeat
+NEXTEST := 0.9.151
+export PATH := $(TOOLS)/bin:$(CACHE)/nextest-$(NEXTEST)/bin:$(PATH)
 comma := ,
 
 .DEFAULT_GOAL := help
@@ -106,14 +109,14 @@ format: ## Format the code
 clean: ## Remove what was built
 	rm -rf target out .tools
 
-# The lints and the formatter are components of the toolchain; the test runner is a crate, built once if the machine
-# does not have it.
+# The lints and the formatter are components of the toolchain. The test runner is a crate; if the machine does not have
+# it, it is built once into a cache of the user, so that a second clone finds it.
 setup-test:
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 	@$(CARGO) nextest --version >/dev/null 2>&1 || \
-		{ echo "Building cargo-nextest into .tools, once; this takes a few minutes"; \
-		  $(CARGO) install cargo-nextest --locked --quiet --root $(TOOLS); }
+		{ echo "Building cargo-nextest $(NEXTEST) into $(CACHE), once; this takes a few minutes"; \
+		  $(CARGO) install cargo-nextest --version $(NEXTEST) --locked --quiet --root $(CACHE)/nextest-$(NEXTEST); }
 
 # The runner must have the version of the library; valgrind is the system's.
 setup-instructions:

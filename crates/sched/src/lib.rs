@@ -31,10 +31,10 @@
 //!     rows: 1,
 //! };
 //! scheduler.handle(Time::ZERO, Event::Arrived(request), &mut out);
-//! let five_ms = Time::ZERO + Span::from_millis(5);
-//! assert_eq!(out.list(), [Action::ArmTimer { at: five_ms }]);
+//! assert!(matches!(out.list(), [Action::ArmTimer { .. }]));
 //!
 //! out.clear();
+//! let five_ms = Time::ZERO + Span::from_millis(5);
 //! scheduler.handle(five_ms, Event::Timer, &mut out);
 //! let Action::Start(start) = &out.list()[0] else { panic!() };
 //! assert_eq!(out.requests(start), [RequestId(0)]);

@@ -57,7 +57,7 @@ const PULL_MOST: u64 = 2;
 /// requests are lost, for one more: the batch that runs may have begun late. The gap is not for batches longer than
 /// others can wait that would take the last idle device: they are the reason for it.
 /// Where traffic of several levels needs all devices, windows open as early as others' work says, without that limit.
-/// See `docs/adaptive.md` for how it was found and what it gives.
+/// See `docs/policy.md` for what it gives.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard {
     /// How many times a batch's own latency the work of others counts for at most.
