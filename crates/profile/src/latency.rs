@@ -19,6 +19,8 @@ pub const LARGEST_BATCH: u32 = 65_536;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyProfile {
     table: Arc<[Span]>,
+    /// By size less one: the size up to that at which a request costs least.
+    cheapest: Arc<[u32]>,
 }
 
 /// Why numbers do not make a profile.
@@ -129,7 +131,29 @@ impl LatencyProfile {
         }
         let scale =
             |latency: &Span| Span::from_nanos(((latency.as_nanos() as f64 * factor).round() as u64).max(1));
-        Ok(LatencyProfile { table: self.table.iter().map(scale).collect() })
+        Ok(LatencyProfile::from_table(self.table.iter().map(scale).collect()))
+    }
+
+    fn from_table(table: Arc<[Span]>) -> LatencyProfile {
+        let mut best = 1;
+        let cost = |batch: u32| u128::from(table[batch as usize - 1].as_nanos());
+        let cheapest = (1..=table.len() as u32).map(|batch| {
+            // l(b)/b, compared without rounding.
+            if cost(batch) * u128::from(best) <= cost(best) * u128::from(batch) {
+                best = batch;
+            }
+            best
+        });
+        let cheapest = cheapest.collect();
+        LatencyProfile { table, cheapest }
+    }
+
+    /// The size of at most `batch` at which a request costs the least device time, l(b)/b; the larger of two that cost
+    /// the same. That is `batch` itself unless l(b) has steps: to fill a step is free, the first request of the next one
+    /// is not. Sizes past the largest batch count as that.
+    #[inline]
+    pub fn cheapest_up_to(&self, batch: u32) -> u32 {
+        self.cheapest[(batch.clamp(1, self.max_batch()) - 1) as usize]
     }
 
     /// A profile of the sizes 1 ..= `max_batch`, forced monotone.
@@ -147,7 +171,7 @@ impl LatencyProfile {
                 Ok(slowest)
             })
             .collect::<Result<_, ProfileError>>()?;
-        Ok(LatencyProfile { table })
+        Ok(LatencyProfile::from_table(table))
     }
 
     /// The largest batch this profile describes; at least 1.

@@ -39,6 +39,8 @@ pub(crate) struct Deployment {
     pub(crate) target: u32,
     /// How long after it was sent a batch of that size may have finished.
     takes_target: Span,
+    /// Whether device time is short: see [`size_that_pays`](Self::size_that_pays).
+    short: bool,
     /// The devices of this class that the model's traffic needs.
     pub(crate) need: Need,
     /// In which period these were planned.
@@ -56,6 +58,7 @@ impl Deployment {
             share: 1.0,
             target: 1,
             takes_target: Span::MAX,
+            short: false,
             need: Need::default(),
             planned: u64::MAX,
         }
@@ -97,6 +100,7 @@ impl Deployment {
             room: outlook.room(self.class, level),
         };
         self.target = traffic.target();
+        self.short = traffic.is_short_of_devices();
         // With a margin so large that nothing is in time, nothing would ever be learned again.
         if now.since(self.observed_at) > MARGIN_KEPT {
             self.margin = Margin::default();
@@ -124,12 +128,13 @@ impl Deployment {
             return None;
         }
         let full = rows >= most;
+        let size = self.size_that_pays(rows);
         let candidate = Candidate {
             class: self.class,
-            size: rows,
+            size,
             frontrun: if full { Time::ZERO } else { deadline - self.takes(rows + 1, delays) },
-            latest: deadline - takes_all,
-            latency: self.profile.latency(rows),
+            latest: deadline - if size == rows { takes_all } else { self.takes(size, delays) },
+            latency: self.profile.latency(size),
             priority,
             drains: false,
             full,
@@ -171,6 +176,13 @@ impl Deployment {
             }
         }
         Some((quiet, opens_at(quiet)))
+    }
+
+    /// How many of the rows that could run as one batch do. All, unless device time is short and fewer cost less of it
+    /// each: the others wait for the next batch.
+    #[inline]
+    pub(crate) fn size_that_pays(&self, rows: u32) -> u32 {
+        if self.short { self.profile.cheapest_up_to(rows) } else { rows }
     }
 
     /// Learns whether a batch finished too late for one of its requests.

@@ -70,7 +70,7 @@ mod traffic;
 
 pub use candidate::Candidate;
 pub use class_set::ClassSet;
-pub use downbeat_profile::{LatencyProfile, Span};
+pub use downbeat_profile::{Beyond, LatencyProfile, Span};
 pub use event::{
     Action, Actions, BatchId, ClassId, Delays, Event, GpuId, ModelId, ModelSpec, Outcome, Priority, Release,
     Request, RequestId, Start,

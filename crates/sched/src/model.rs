@@ -336,7 +336,7 @@ impl Model {
         let ([deployment], [lane]) = (&self.deployments[..], &mut self.lanes[..]) else { return None };
         let whole = lane.whole().filter(|_| free_at <= now)?;
         let (candidate, _) = deployment.candidate_of(&whole, now, delays)?;
-        lane.share = whole.rows;
+        lane.share = candidate.size;
         Some(candidate)
     }
 
@@ -352,14 +352,21 @@ impl Model {
         stale_at: &mut Time,
     ) -> Option<Candidate> {
         let Model { deployments, lanes, .. } = self;
-        let Deployment { class, profile, margin, target, .. } = &deployments[index];
+        let deployment = &deployments[index];
+        let Deployment { class, profile, margin, target, .. } = deployment;
+        let only_lane = lanes.len() == 1;
         let finish = Finish { profile, margin: *margin, delays, now, free_at };
         let mut composed: Option<Candidate> = None;
         let (mut deadline, mut held_until) = (Time::NEVER, Time::NEVER);
         let mut blocked = false;
         for at in 0..lanes.len() {
             lanes[at].share = 0;
-            let Some(batch) = lanes[at].form(index, &finish, *target) else { continue };
+            let Some(mut batch) = lanes[at].form(index, &finish, *target) else { continue };
+            if only_lane {
+                // A request is never split: where the first has more rows than that, it runs with all that can.
+                let pays = lanes[at].fit(index, deployment.size_that_pays(batch.rows));
+                batch.rows = if pays > 0 { pays } else { batch.rows };
+            }
             *stale_at = (*stale_at).min(batch.head_lost_after.next());
             let priority = lanes[at].priority;
             let candidate = |size, reach, deadline, priority| {

@@ -279,7 +279,7 @@ const LOSS_WEIGHT: f64 = 1.0 / 256.0;
 
 /// With less than so many times as many devices as the traffic needs, small batches that start early use up device time
 /// that is short.
-const SPARE_FACTOR: f64 = 1.1;
+pub(crate) const SPARE_FACTOR: f64 = 1.1;
 
 /// A mean loss of less is what remains of one long ago.
 const LOSS_MIN: f64 = 1e-6;

@@ -2,6 +2,7 @@
 
 use downbeat_profile::{LatencyProfile, Span};
 
+use crate::pool::SPARE_FACTOR;
 use crate::{Delays, DropRule, Need, Room};
 
 /// How many rows more than the mean a burst brings, by how far its dispersion is above that of Poisson arrivals. It
@@ -37,10 +38,15 @@ impl Traffic<'_> {
         gathered.max(self.rows.min(self.profile.max_batch())).max(1)
     }
 
-    /// The batch that comes together in time, in the mean: the sustainable one, or more where requests come in bursts.
+    /// The batch that comes together in time, in the mean: the sustainable one, or more where requests come in bursts;
+    /// less where fewer rows cost less device time each.
     ///
     /// A head is followed by more than even spacing would bring, because it is most likely part of a burst.
     fn gathered(&self) -> u32 {
+        self.profile.cheapest_up_to(self.gathered_at_most()).max(self.rows.min(self.profile.max_batch()))
+    }
+
+    fn gathered_at_most(&self) -> u32 {
         let bursts = self.dispersion - 1.0;
         if bursts <= 0.0 || self.gap == Span::MAX {
             return self.sustainable();
@@ -85,10 +91,15 @@ impl Traffic<'_> {
         }
     }
 
+    /// Whether device time is short, so that a batch is to have a size that pays.
+    pub fn is_short_of_devices(&self) -> bool {
+        self.room.rule.drop == DropRule::SmallestStable && self.room.headroom < SPARE_FACTOR
+    }
+
     fn smallest_stable(&self) -> u32 {
         let gathered = self.gathered();
         let affordable_ns = self.room.headroom * self.cost_ns(gathered);
-        first(1, gathered, |batch| self.cost_ns(batch) <= affordable_ns)
+        first(1, gathered, |batch| self.cost_ns(self.profile.cheapest_up_to(batch)) <= affordable_ns)
     }
 }
 

@@ -265,8 +265,8 @@ mod tests {
         let mut posting = Posting::default();
         for classes in 0..=CLASSES_PER_MODEL as u16 {
             let needs = (0..classes).map(|class| {
-                let (patience, alone) = (Span::from_millis(class.into()), Span::from_micros(class.into()));
-                let need = Need::new(f64::from(class), 0.5).with_patience(patience).with_alone(alone);
+                let patience = Span::from_millis(class.into());
+                let need = Need::new(f64::from(class), 0.5).with_patience(patience);
                 (ClassId(63 - class), need)
             });
             let offered = (0..classes).filter(|class| class % 3 != 1).map(|class| candidate(63 - class));

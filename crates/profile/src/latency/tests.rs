@@ -22,6 +22,40 @@ fn sizes_outside_the_table_are_clamped_to_it() {
     assert_eq!(profile.latency(u32::MAX), ms(5.0));
 }
 
+/// 8 rows take 2 ms, 9 to 16 take 3.5: a row costs 0.25 ms in 8, 0.35 in 10, 0.25 in 14, and 0.22 in 16.
+#[test]
+fn the_cheapest_size_fills_a_step_and_does_not_begin_the_next_one_until_that_pays() {
+    let points = [(1, 2.0), (8, 2.0), (9, 3.5), (16, 3.5)];
+    let profile = LatencyProfile::from_points(&points, 16, Beyond::Refuse).unwrap();
+    let cheapest = [1, 5, 8, 9, 13, 14, 15, 16, 99].map(|batch| profile.cheapest_up_to(batch));
+    assert_eq!(cheapest, [1, 5, 8, 8, 8, 14, 15, 16, 16]);
+}
+
+proptest! {
+    #[test]
+    fn the_cheapest_size_costs_least_of_all_up_to_it(
+        latencies in prop::collection::vec(0.1f64..20.0, 1..40),
+        batch in 1u32..50,
+    ) {
+        let points: Vec<(u32, f64)> = (1..).zip(latencies).collect();
+        let profile = LatencyProfile::from_points(&points, points.len() as u32, Beyond::Refuse).unwrap();
+        let cost = |b: u32| profile.latency(b).as_nanos() as f64 / f64::from(b);
+        let cheapest = profile.cheapest_up_to(batch);
+        let most = batch.min(profile.max_batch());
+        prop_assert!(cheapest <= most);
+        prop_assert!((1..=most).all(|b| cost(cheapest) <= cost(b) * (1.0 + 1e-12)));
+        prop_assert!((cheapest + 1..=most).all(|b| cost(b) > cost(cheapest)));
+    }
+
+    #[test]
+    fn without_steps_the_cheapest_size_is_the_largest(alpha in 0.0f64..3.0, beta in 0.1f64..9.0, batch in 1u32..64) {
+        let profile = LatencyProfile::linear(alpha, beta, 64).unwrap();
+        // Latencies are whole nanoseconds.
+        let cost = |b: u32| profile.latency(b).as_nanos() as f64 / f64::from(b);
+        prop_assert!(cost(batch) - cost(profile.cheapest_up_to(batch)) < 1.0);
+    }
+}
+
 #[test]
 fn a_size_between_two_measured_ones_is_interpolated() {
     let profile = LatencyProfile::from_points(&[(8, 9.0), (4, 5.0), (2, 4.0)], 8, Beyond::Refuse).unwrap();

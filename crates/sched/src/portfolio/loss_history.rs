@@ -50,7 +50,7 @@ impl LossHistory {
     pub(super) fn add<'a>(
         &mut self,
         arrived: &PerModelCounts,
-        lost: impl Iterator<Item = &'a PerModelCounts> + Clone,
+        lost: &(impl Iterator<Item = &'a PerModelCounts> + Clone),
     ) {
         let end = lost.clone().map(PerModelCounts::models_end).fold(arrived.models_end(), u32::max);
         let entry = |model| {

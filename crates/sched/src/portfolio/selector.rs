@@ -165,7 +165,7 @@ impl RuleSelector {
         }
         self.rounds = self.rounds.saturating_add(1);
         if self.rounds > WARM_UP {
-            self.history.add(&self.arrived, self.shadows.iter().map(|shadow| &shadow.lost));
+            self.history.add(&self.arrived, &self.shadows.iter().map(|shadow| &shadow.lost));
         }
         self.arrived.clear();
         self.shadows.iter_mut().for_each(|shadow| shadow.lost.clear());

@@ -198,8 +198,8 @@ mod tests {
         }
         shadow_feed.lost();
         assert!(received.is_empty());
-        let passed = shadow_feed.take_counts();
-        assert_eq!((passed.arrived, passed.lost, LossCounts::are_several(passed.levels)), (3, 1, true));
+        let counts = shadow_feed.take_counts();
+        assert_eq!((counts.arrived, counts.lost, LossCounts::are_several(counts.priorities)), (3, 1, true));
         assert_eq!(shadow_feed.take_counts(), LossCounts::default());
         shadow_feed.active.store(true, Ordering::Relaxed);
         shadow_feed.request(Time::ZERO, &request(0));

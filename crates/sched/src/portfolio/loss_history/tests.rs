@@ -21,7 +21,7 @@ fn add(history: &mut LossHistory, own: [u32; 2], last: [u32; 2]) {
         LAST => counts(last),
         _ => none.clone(),
     });
-    history.add(&counts([49, 49]), lost.iter());
+    history.add(&counts([49, 49]), &lost.iter());
 }
 
 fn history(rounds: &[([u32; 2], [u32; 2])]) -> LossHistory {

@@ -64,7 +64,7 @@ fn remember(selector: &mut RuleSelector, most: u32, (one, few): (usize, u32)) {
     };
     let lost: [PerModelCounts; RULES] =
         std::array::from_fn(|rule| counts(if rule == one { few } else { most }));
-    selector.history.add(&counts(100), lost.iter());
+    selector.history.add(&counts(100), &lost.iter());
     selector.reconsider(&mut |_, _| ());
 }
 

@@ -50,7 +50,7 @@ fn window_drop_aims_at_the_batch_that_can_be_gathered_and_run_in_time() {
             rows: 1,
             allowance: span(slo_ms),
             dispersion: 1.0,
-            room: Room { headroom: 1.0, rule: Rule::DEFERRED, ..Room::default() },
+            room: Room { headroom: 1.0, rule: Rule::DEFERRED },
         };
         assert_eq!(Traffic { room: Room { rule: DEFERRED, ..traffic.room }, ..traffic }.target(), 1);
         traffic.target()
@@ -129,4 +129,31 @@ fn a_request_that_cannot_make_it_even_alone_is_answered_when_it_arrives() {
     assert_eq!(cluster.state(0), State::Answered(Outcome::Expired));
     cluster.request(0, 6.0);
     assert_eq!(cluster.batches(), [(0.0, 0, vec![1])]);
+}
+
+/// Batches of up to 8 take 8 ms, larger ones 14. One device for a request every 0.9 ms: it needs 8 / 7.2 devices.
+fn with_steps(devices: u32) -> TestCluster {
+    let points = [(1, 8.0), (8, 8.0), (9, 14.0), (16, 14.0)];
+    let profile = LatencyProfile::from_points(&points, 16, Beyond::Refuse).expect("valid points");
+    let mut cluster = TestCluster::new(Rule::ADAPTIVE, Delays::default());
+    cluster.add_model(ModelId(0), ModelSpec::new([(ClassId(0), profile)]));
+    (0..devices).for_each(|gpu| cluster.join(GpuId(gpu), ClassId(0)));
+    for arrival in 0..2_000 {
+        let now_ms = 0.9 * f64::from(arrival);
+        cluster.run_until(at(now_ms));
+        cluster.request(0, now_ms + 25.0);
+    }
+    cluster.drain();
+    cluster
+}
+
+#[test]
+fn where_device_time_is_short_no_batch_begins_a_step_that_it_does_not_fill() {
+    let batches = |cluster: &TestCluster| {
+        let rows: Vec<u32> = cluster.started().iter().skip(50).map(|batch| batch.rows).collect();
+        let wasteful = rows.iter().filter(|rows| (9..14).contains(*rows)).count();
+        (rows.len(), wasteful)
+    };
+    let (all, wasteful) = batches(&with_steps(1));
+    assert!(all > 100 && wasteful * 50 < all, "{wasteful} of {all} batches");
 }

@@ -3,7 +3,7 @@
 use downbeat_sched::*;
 
 use super::{DEFERRED, on_class_0, one_model};
-use crate::cluster::{TestCluster, at, span};
+use crate::cluster::{TestCluster, at};
 
 fn guarded(k: f64) -> Rule {
     Rule::guarded(k).with_drop(DropRule::Timeout)
