@@ -17,7 +17,7 @@ const TABLE: [Setting; 4] = [
     Setting { key: "k", values: "a number of 0 or more" },
     Setting { key: "drop", values: "window, timeout or smallest-stable" },
     Setting { key: "order", values: "smallest-id or earliest-free" },
-    Setting { key: "reserve", values: "none, or the devices that early starts leave idle" },
+    Setting { key: "reserve", values: "none, or devices that early starts leave idle" },
 ];
 
 /// A policy of the scheduler core.

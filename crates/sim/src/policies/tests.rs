@@ -40,7 +40,7 @@ fn a_wrong_policy_is_refused_with_what_to_write_instead() {
         ("deferred:k=1", "policy \"deferred\": there is no setting 'k'; known are drop, order"),
         ("adaptive:k=1", "policy \"adaptive\": there is no setting 'k'; this policy has none"),
         ("delayed:dely=1ms", "policy \"delayed\": there is no setting 'dely'; known are delay, cap,"),
-        ("deferred:drop=never", "policy \"deferred\": 'never' is not a drop rule; write window or timeout"),
+        ("deferred:drop=never", "policy \"deferred\": 'never' is not a drop rule; write window, timeout or"),
         (
             "eager:order=random",
             "policy \"eager\": 'random' is not an order; write smallest-id or earliest-free",
