@@ -39,7 +39,7 @@ pub(crate) struct Deployment {
     pub(crate) target: u32,
     /// How long after it was sent a batch of that size may have finished.
     takes_target: Span,
-    /// Whether device time is short: see [`size_that_pays`](Self::size_that_pays).
+    /// Set while device time is short: see [`size_that_pays`](Self::size_that_pays).
     short: bool,
     /// The devices of this class that the model's traffic needs.
     pub(crate) need: Need,
@@ -178,8 +178,8 @@ impl Deployment {
         Some((quiet, opens_at(quiet)))
     }
 
-    /// How many of the rows that could run as one batch do. All, unless device time is short and fewer cost less of it
-    /// each: the others wait for the next batch.
+    /// Returns the rows that run, of those that could run as one batch: all, unless device time is short and fewer cost
+    /// less of it each. The others wait for the next batch.
     #[inline]
     pub(crate) fn size_that_pays(&self, rows: u32) -> u32 {
         if self.short { self.profile.cheapest_up_to(rows) } else { rows }

@@ -46,7 +46,7 @@ impl IdleGpus {
         }
     }
 
-    /// How many there are.
+    /// The number of idle devices.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {

@@ -24,7 +24,7 @@ use crate::{
 /// shard may be on another thread and take its time.
 #[derive(Clone, Debug)]
 pub struct Matchmaker {
-    /// What a class follows until it is told otherwise.
+    /// The rule of a class until it is given another one.
     rule: Rule,
     delays: Delays,
     pools: Vec<Pool>,

@@ -91,7 +91,7 @@ impl Traffic<'_> {
         }
     }
 
-    /// Whether device time is short, so that a batch is to have a size that pays.
+    /// Returns `true` where device time is short, so that a batch is to have a size that pays.
     pub fn is_short_of_devices(&self) -> bool {
         self.room.rule.drop == DropRule::SmallestStable && self.room.headroom < SPARE_FACTOR
     }

@@ -1,4 +1,4 @@
-//! Which rule to follow.
+//! The choice of the rule to follow.
 
 #[cfg(test)]
 mod tests;
@@ -74,13 +74,13 @@ pub struct LossCounts {
 }
 
 impl LossCounts {
-    /// What a priority adds to `priorities`, by "or": its bits, and next to them those that it has not. Where both come
+    /// The bits that a priority adds to `priorities`, by "or": its bits, and next to them those that it has not. Where both come
     /// to be set, there are two priorities.
     pub fn priority(priority: Priority) -> u64 {
         u64::from(priority.0) | u64::from(!priority.0) << 8
     }
 
-    /// Whether there are two priorities in this.
+    /// Returns `true` where these are two priorities or more.
     pub fn are_several(priorities: u64) -> bool {
         priorities & (priorities >> 8) & 0xFF != 0
     }
@@ -133,7 +133,7 @@ impl RuleSelector {
         self.counts.priorities |= counts.priorities;
     }
 
-    /// Whether shadows run.
+    /// Returns `true` while shadows run.
     pub fn is_active(&self) -> bool {
         !self.shadows.is_empty()
     }
